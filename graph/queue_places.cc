@@ -33,8 +33,9 @@ std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
                                                     std::span<const Outcome> outcome_of) {
   struct Calls {
     bool copies = false;
-    std::vector<Outcome> past;  // up to the last whose operation was recorded
-    std::vector<TaskId> after;
+    std::vector<Outcome> past;
+    size_t recorded = 0;        // of these, up to the last whose operation was recorded
+    std::vector<TaskId> after;  // calls behind that
   };
   std::vector<Instant> last(graph.lanes().size(), Instant::Min());  // launch of a recorded one
   std::vector<std::vector<TaskId>> found(graph.lanes().size());
@@ -62,12 +63,16 @@ std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
         latest = std::max(latest, task.recorded_start);
       }
       Calls& api = *last_api;
-      api.after.push_back(call);
-      if (!outcome.stream.valid()) continue;
-      for (TaskId t : api.after) api.past.push_back(outcome_of[t.index()]);
-      api.after.clear();
+      api.past.push_back(outcome);
+      if (outcome.stream.valid()) {
+        api.recorded = api.past.size();
+        api.after.clear();
+      } else {
+        api.after.push_back(call);
+      }
     }
-    for (const auto& [name, api] : apis) {
+    for (auto& [name, api] : apis) {
+      api.past.resize(api.recorded);
       if (api.past.empty()) continue;
       const size_t period = PeriodOf(api.past);
       if (period == 0 && api.copies) continue;

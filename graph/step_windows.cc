@@ -115,9 +115,24 @@ StepMark StepMarkOf(const Graph& graph, const Task& task) {
 
 namespace {
 
-bool SameMark(const StepMark& x, const StepMark& y) {
-  return x.step == y.step && x.by == y.by && x.host == y.host;
-}
+// Marks by task, and whether that of task i is as the one before: found out faster than the mark.
+struct MarksOfGraph {
+  const Graph& graph;
+  StepMark operator()(size_t i) const { return StepMarkOf(graph, graph.tasks()[i]); }
+  bool AsBefore(size_t i) const {
+    const Task &x = graph.tasks()[i - 1], &y = graph.tasks()[i];
+    return x.lane == y.lane && x.step == y.step && x.kind == y.kind;
+  }
+};
+
+struct GivenMarks {
+  std::span<const StepMark> marks;
+  StepMark operator()(size_t i) const { return marks[i]; }
+  bool AsBefore(size_t i) const {
+    const StepMark &x = marks[i - 1], &y = marks[i];
+    return x.step == y.step && x.by == y.by && x.host == y.host;
+  }
+};
 
 }  // namespace
 
@@ -150,7 +165,7 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
   for (size_t i = 0; i < graph.size();) {
     const StepMark mark = mark_of(i);
     Instant first = start[i], last = end[i];
-    for (++i; i < graph.size() && SameMark(mark_of(i), mark); ++i) {
+    for (++i; i < graph.size() && mark_of.AsBefore(i); ++i) {
       first = std::min(first, start[i]);
       last = std::max(last, end[i]);
     }
@@ -193,8 +208,7 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
 
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end) {
-  const auto mark = [&](size_t i) { return StepMarkOf(graph, graph.tasks()[i]); };
-  return ExtentsBy(graph, mark, start, end);
+  return ExtentsBy(graph, MarksOfGraph{graph}, start, end);
 }
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
@@ -204,8 +218,7 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark> marks,
                                     std::span<const Instant> start, std::span<const Instant> end) {
-  return StepWindows(ExtentsBy(
-      graph, [&](size_t i) { return marks[i]; }, start, end));
+  return StepWindows(ExtentsBy(graph, GivenMarks{marks}, start, end));
 }
 
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {

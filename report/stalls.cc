@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "graph/call_kind.h"
@@ -50,6 +51,9 @@ StallKind KindOfCall(std::string_view name) {
 bool GivesMemoryBack(std::string_view name) {
   return ContainsAny(name, {"cudaFree", "hipFree", "cuMemFree"});
 }
+
+// What a call does about memory of the driver.
+enum class MemoryCall : uint8_t { kNone, kReserves, kGivesBack };
 
 struct HostPiece {
   TaskId task;
@@ -131,17 +135,20 @@ class Finder {
     }
   }
 
+  static MemoryCall MemoryCallOf(std::string_view name) {
+    if (Contains(name, "Async")) return MemoryCall::kNone;  // from a pool
+    if (GivesMemoryBack(name)) return MemoryCall::kGivesBack;
+    return KindOfCall(name) == StallKind::kMemory ? MemoryCall::kReserves : MemoryCall::kNone;
+  }
+
   void AddMemoryCall(TaskId id) {
-    const std::string_view name = graph_.TaskName(id);
-    if (Contains(name, "Async")) return;  // from a pool
+    const auto [known, first] = memory_calls_.try_emplace(graph_.task(id).name);
+    if (first) known->second = MemoryCallOf(graph_.TaskName(id));
+    if (known->second == MemoryCall::kNone) return;
     const HostPiece piece{id, false, graph_.task(id).duration};
-    if (GivesMemoryBack(name)) {
-      gives_back_ = true;
-      churn_.push_back(piece);
-    } else if (KindOfCall(name) == StallKind::kMemory) {
-      reserves_.push_back(piece);
-      churn_.push_back(piece);
-    }
+    gives_back_ |= known->second == MemoryCall::kGivesBack;
+    if (known->second == MemoryCall::kReserves) reserves_.push_back(piece);
+    churn_.push_back(piece);
   }
 
   // What such work takes.
@@ -328,7 +335,8 @@ class Finder {
   std::vector<HostPiece> churn_;     // those, and calls that give it back
   bool gives_back_ = false;
   std::vector<Interval> busy_;  // the GPU, as recorded
-  std::map<std::pair<TaskKind, NameId>, std::vector<Duration>> alike_;
+  absl::flat_hash_map<std::pair<TaskKind, NameId>, std::vector<Duration>> alike_;
+  absl::flat_hash_map<NameId, MemoryCall> memory_calls_;
   std::vector<Duration> calls_, ops_;
   std::map<std::pair<TaskKind, NameId>, Duration> usual_;  // without a name: of rare ones
 };

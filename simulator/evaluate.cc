@@ -92,6 +92,32 @@ void EvaluateWith(const Program& p, const Numbers& numbers, Instant* start, Inst
 
 }  // namespace
 
+void EvaluateOnce(const Graph& graph, std::span<const TaskId> order, std::span<Instant> start,
+                  std::span<Instant> end) {
+  DD_CHECK(start.size() == graph.size() && end.size() == graph.size());
+  const EdgesInto into(graph);
+  const std::span<const Edge> edges = graph.edges();
+  std::vector<LaneState> lanes(graph.lanes().size());
+  for (TaskId id : order) {
+    const Task& t = graph.task(id);
+    LaneState& lane = lanes[t.lane.index()];
+    const bool beside = t.overlaps && t.lane_prev.valid();
+    int64_t begin = std::max({lane.bound[beside ? 1 : 0], t.earliest.ns, int64_t{0}});
+    int64_t until = kNever;
+    for (uint32_t k = into.begin[id.index()]; k < into.begin[id.index() + 1]; ++k) {
+      const Edge& e = edges[into.edge[k]];
+      const Instant from = (e.from_anchor == Anchor::kStart ? start : end)[e.from.index()];
+      int64_t& bound = e.to_anchor == Anchor::kStart ? begin : until;
+      bound = std::max(bound, from.ns + e.lag.ns);
+    }
+    until = std::max(until, begin + (t.removed ? 0 : t.duration.ns));
+    start[id.index()].ns = begin;
+    end[id.index()].ns = until;
+    lane.bound[0] = std::max(lane.bound[0], until + (t.removed ? 0 : t.gap.ns));
+    lane.bound[1] = begin;
+  }
+}
+
 void Evaluate(const Program& p, const Graph& graph, std::span<Instant> start,
               std::span<Instant> end) {
   DD_CHECK(graph.size() == p.tasks && start.size() > p.tasks && end.size() > p.tasks);

@@ -9,19 +9,6 @@
 namespace daydream {
 namespace {
 
-// Indices into Graph::edges() by target task, in index order.
-struct EdgesInto {
-  explicit EdgesInto(const Graph& g) : begin(g.size() + 1), edge(g.edges().size()) {
-    for (const Edge& e : g.edges()) ++begin[e.to.index() + 1];
-    std::partial_sum(begin.begin(), begin.end(), begin.begin());
-    std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
-    for (size_t i = 0; i < edge.size(); ++i) {
-      edge[next[g.edges()[i].to.index()]++] = static_cast<uint32_t>(i);
-    }
-  }
-  std::vector<uint32_t> begin, edge;
-};
-
 class Compiler {
  public:
   Compiler(const Graph& g, Program& p, std::span<const TaskId> watched)
@@ -97,6 +84,15 @@ class Compiler {
 };
 
 }  // namespace
+
+EdgesInto::EdgesInto(const Graph& g) : begin(g.size() + 1), edge(g.edges().size()) {
+  for (const Edge& e : g.edges()) ++begin[e.to.index() + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
+  for (size_t i = 0; i < edge.size(); ++i) {
+    edge[next[g.edges()[i].to.index()]++] = static_cast<uint32_t>(i);
+  }
+}
 
 absl::StatusOr<Program> Program::Compile(const Graph& graph, std::span<const TaskId> watched,
                                          Rows rows) {

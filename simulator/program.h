@@ -47,6 +47,12 @@ struct More {
   uint32_t starts_begin = 0, ends_begin = 0, ends_end = 0;  // ranges of Program::more_edges
 };
 
+// Indices into Graph::edges() by target task t: edge[begin[t] .. begin[t + 1]), in index order.
+struct EdgesInto {
+  explicit EdgesInto(const Graph& g);
+  std::vector<uint32_t> begin, edge;
+};
+
 struct Program {
   enum class Rows : uint8_t { kFast, kInTime };
   // FailedPrecondition on a cycle or when a lane may reorder. The starts of `watched` count as
@@ -70,5 +76,9 @@ void Evaluate(const Program& p, std::span<const Duration> duration, std::span<co
               std::span<Instant> start, std::span<Instant> end);
 void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
               std::span<const Edge> edges, std::span<Instant> start, std::span<Instant> end);
+// A graph that is played no second time: in this evaluation order, without a program, which takes
+// longer than two replays. `start` and `end` hold an entry for each task.
+void EvaluateOnce(const Graph& graph, std::span<const TaskId> order, std::span<Instant> start,
+                  std::span<Instant> end);
 
 }  // namespace daydream

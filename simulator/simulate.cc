@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "graph/facts.h"
 #include "graph/large_pages.h"
+#include "graph/order.h"
 #include "simulator/blockers.h"
 #include "simulator/program.h"
 #include "simulator/schedule.h"
@@ -113,10 +114,26 @@ void Plan::Run(std::span<const Duration> duration, std::span<const Duration> gap
   timeline.end.pop_back();
 }
 
+namespace {
+
+// A graph without a wiring is not played again by who asks for this.
+absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options) {
+  DD_ASSIGN_OR_RETURN(const std::vector<TaskId> order, EvaluationOrder(graph));
+  Timeline timeline = EmptyTimeline(graph.size());
+  EvaluateOnce(graph, order, std::span(timeline.start).first(graph.size()),
+               std::span(timeline.end).first(graph.size()));
+  Finish(timeline);
+  if (options.blockers) FindBlockers(graph, order, timeline);
+  return timeline;
+}
+
+}  // namespace
+
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.order != LaneOrder::kFixed) return Schedule(graph, options);
   }
+  if (graph.wiring() == 0) return PlayOnce(graph, options);
   DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Of(graph));
   return plan.Run(graph, options);
 }

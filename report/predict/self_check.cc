@@ -110,11 +110,11 @@ class Crossing {
     if (counted_.size() < 2) return std::nullopt;
     const auto plan = Plan::Of(graph_);
     if (!plan.ok()) return std::nullopt;
-    durations_.reserve(graph_.size());
-    gaps_.reserve(graph_.size());
-    for (const Task& task : graph_.tasks()) {
-      durations_.push_back(task.duration);
-      gaps_.push_back(task.gap);
+    durations_.resize(graph_.size());
+    gaps_.resize(graph_.size());
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      durations_[i] = graph_.tasks()[i].duration;
+      gaps_[i] = graph_.tasks()[i].gap;
     }
     places_ =
         FindStepPlaces(graph_, [](const Task& task) { return task.kind != TaskKind::kDelay; });
@@ -229,12 +229,11 @@ std::optional<double> UnexplainedShare(const Graph& graph, Duration step) {
   if (delays <= Duration{}) return 0;
   const auto plan = Plan::Of(graph);
   if (!plan.ok() || step <= Duration{}) return std::nullopt;
-  std::vector<Duration> durations, gaps;
-  durations.reserve(graph.size());
-  gaps.reserve(graph.size());
-  for (const Task& task : graph.tasks()) {
-    durations.push_back(Unexplained(graph, task) ? Duration{} : task.duration);
-    gaps.push_back(task.gap);
+  std::vector<Duration> durations(graph.size()), gaps(graph.size());
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    durations[i] = Unexplained(graph, task) ? Duration{} : task.duration;
+    gaps[i] = task.gap;
   }
   return std::max(-OffBy(StepTime(graph, plan->Run(durations, gaps)), step), 0.0);
 }
