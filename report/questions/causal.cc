@@ -165,15 +165,26 @@ class Profiler {
     out.points = options_.points;
     const std::vector<size_t> chosen = Choose(groups, out.left_out);
     out.curves.resize(chosen.size());
-    ForEachParallel(std::min<size_t>(options_.jobs, std::max<size_t>(chosen.size(), 1)),
-                    options_.jobs, [&](size_t worker) {
-                      const Replays::Lent batch = replays_.Batch(graph_);
-                      for (size_t i = worker; i < chosen.size(); i += options_.jobs) {
-                        out.curves[i] = CurveOf(groups[chosen[i]], *batch);
-                        Tell(chosen.size());
-                      }
-                    });
     out.step = StepTime(graph_, timeline);
+    // Eight curves at a time: their ends are played side by side.
+    const size_t parts = (chosen.size() + StepBatch::kWidth - 1) / StepBatch::kWidth;
+    ForEachParallel(parts, options_.jobs, [&](size_t part) {
+      const Replays::Lent batch = replays_.Batch(graph_);
+      const size_t first = part * StepBatch::kWidth;
+      const size_t count = std::min<size_t>(StepBatch::kWidth, chosen.size() - first);
+      std::vector<CurveWork> work;
+      for (size_t i = 0; i < count; ++i) work.push_back(WorkIn(groups[chosen[first + i]]));
+      const std::array<Duration, StepBatch::kWidth> without = PlayWithout(work, *batch);
+      for (size_t i = 0; i < count; ++i) {
+        SpeedupCurve& curve = out.curves[first + i];
+        curve = Described(groups[chosen[first + i]]);
+        curve.steps = {out.step, without[i]};
+        curve.flat = curve.saved() < out.step.Scaled(kFlat);
+        if (!curve.flat || options_.flat_in_full) PlayPoints(work[i], *batch, curve);
+        if (!curve.flat) FindBend(work[i], *batch, curve);
+        Tell(chosen.size());
+      }
+    });
     std::stable_sort(
         out.curves.begin(), out.curves.end(),
         [](const SpeedupCurve& a, const SpeedupCurve& b) { return a.saved() > b.saved(); });
@@ -236,6 +247,22 @@ class Profiler {
     return graph_.task(f.task).duration.Scaled(held.Scaled(kept).seconds() / held.seconds());
   }
 
+  // The step without one of these, in each of as many scenarios.
+  std::array<Duration, StepBatch::kWidth> PlayWithout(std::span<const CurveWork> of,
+                                                      StepBatch& batch) const {
+    batch.Reset();
+    for (size_t s = 0; s < of.size(); ++s) {
+      for (const Shrinking& piece : of[s].pieces) {
+        const StepBatch::Sums sums = batch.sums(piece.task);
+        (piece.gap ? sums.gap : sums.duration)[s] -= piece.time.ns;
+      }
+      for (const Follower& f : of[s].followers) {
+        batch.Set(s, f.task, WaitOf(f, 0), graph_.task(f.task).gap);
+      }
+    }
+    return batch.Run();
+  }
+
   // The step when so much of the work is left, in each of eight scenarios.
   std::array<Duration, StepBatch::kWidth> Play(const CurveWork& work, const Shares& kept,
                                                StepBatch& batch) const {
@@ -268,12 +295,17 @@ class Profiler {
     return static_cast<double>(calls);
   }
 
-  SpeedupCurve CurveOf(const WorkGroup& group, StepBatch& batch) {
-    SpeedupCurve curve{.family = group.family, .name = group.name};
-    curve.calls = CallsOf(group);
-    curve.work = WorkOf(group) / steps_;
-    curve.calls /= static_cast<double>(steps_);
-    const CurveWork work = WorkIn(group);
+  // Without its points.
+  SpeedupCurve Described(const WorkGroup& group) const {
+    return {.family = group.family,
+            .name = group.name,
+            .work = WorkOf(group) / steps_,
+            .calls = CallsOf(group) / static_cast<double>(steps_),
+            .steps = {}};
+  }
+
+  void PlayPoints(const CurveWork& work, StepBatch& batch, SpeedupCurve& curve) const {
+    curve.steps.clear();
     Shares kept;
     for (size_t first = 0; first <= options_.points; first += kept.size()) {
       for (size_t s = 0; s < kept.size(); ++s) {
@@ -283,8 +315,6 @@ class Profiler {
         if (curve.steps.size() <= options_.points) curve.steps.push_back(d);
       }
     }
-    FindBend(work, batch, curve);
-    return curve;
   }
 
   double Kept(size_t point) const {
@@ -293,8 +323,6 @@ class Profiler {
 
   void FindBend(const CurveWork& work, StepBatch& batch, SpeedupCurve& curve) {
     const Duration all = curve.saved();
-    curve.flat = all < curve.steps.front().Scaled(kFlat);
-    if (curve.flat) return;
     Duration furthest = all.Scaled(kBent);
     const auto look = [&](double share, Duration step) {
       const Duration above = curve.steps.front() - step - all.Scaled(share);

@@ -39,7 +39,9 @@ struct SpeedupCurve {
   std::string name;
   Duration work;  // per step, with the host work that follows host tasks
   double calls = 0;
-  std::vector<Duration> steps;  // by point: the step with so much of the work taken away
+  // By point: the step with so much of the work taken away. Of flat curves that were not asked for
+  // in full, the first and the last one.
+  std::vector<Duration> steps;
   // Flat: all the work taken away saves less than 0.5 % of the step.
   bool flat = true;
   // Where the curve bends, as the share of the work that is taken away: where it is furthest above
@@ -53,8 +55,9 @@ struct SpeedupCurve {
 };
 
 struct CausalOptions {
-  size_t points = 20;  // evenly from nothing to everything; the curve has one more
-  size_t most = 0;     // curves of each family: those with most work; 0 = all
+  size_t points = 20;        // evenly from nothing to everything; the curve has one more
+  size_t most = 0;           // curves of each family: those with most work; 0 = all
+  bool flat_in_full = true;  // all points of flat curves, too
   unsigned jobs = 1;
   std::function<void(size_t done, size_t total)> progress;
 };

@@ -240,6 +240,8 @@ absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
                         }};
   DD_ASSIGN_OR_RETURN(options.points, ParseCount("--points", args.Get("--points")));
   DD_ASSIGN_OR_RETURN(options.most, ParseCount("--top", args.Get("--top")));
+  const Format format = FormatOf(args).value_or(Format::kTable);  // tables show no flat curve
+  options.flat_in_full = format != Format::kTable && format != Format::kMarkdown;
   if (options.points > kCausalMostPoints) {
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,
