@@ -75,11 +75,26 @@ TEST(OpenEnds, ColumnsGiveTheStepsOfGraphs) {
   Compared all;
   for (const char* name : {"resnet50", "launch-bound"}) {
     const BuiltGraph built = Example(name);
-    for (const std::string& spec : Scenarios(
-             {"amp,fuse", "amp(fp16),fuse", "fuse,fuse(norm)", "fuse(norm)", "amp,aot",
-              "amp,fuse,graphs", "amp,compile,aot", "compile,graphs(scope=layer)", "fuse,aot",
-              "compile(min_launches=3),aot(scope=step)", "amp,channels-last,fuse", "gpu(V100),fuse",
-              "gpu(A100,tf32=all)", "batch(x3),graphs", "gpu(H100,own=0.3)"})) {
+    for (const std::string& spec : Scenarios({"amp,fuse",
+                                              "amp(fp16),fuse",
+                                              "fuse,fuse(norm)",
+                                              "fuse(norm)",
+                                              "amp,aot",
+                                              "amp,fuse,graphs",
+                                              "amp,compile,aot",
+                                              "compile,graphs(scope=layer)",
+                                              "fuse,aot",
+                                              "compile(min_launches=3),aot(scope=step)",
+                                              "amp,channels-last,fuse",
+                                              "gpu(V100),fuse",
+                                              "gpu(A100,tf32=all)",
+                                              "batch(x3),graphs",
+                                              "gpu(H100,own=0.3)",
+                                              "pin-memory,amp",
+                                              "pin-memory,amp,compile,aot",
+                                              "amp,channels-last,rbn,aot",
+                                              "channels-last,fuse",
+                                              "gpu(V100),amp"})) {
       const Compared compared = Compare(built.graph, spec);
       all.ends += compared.ends, all.edits += compared.edits;
     }
@@ -99,7 +114,8 @@ TEST_P(OpenEndsOf, ColumnsGiveTheStepsOfGraphs) {
   if (!built.ok()) GTEST_SKIP() << "no graph";
   // Large ones are for the lists alone: each end is played as a graph here.
   constexpr size_t kLarge = 50'000;
-  const std::vector<std::string> lists = {"amp,fuse", "amp,compile,aot"};
+  const std::vector<std::string> lists = {
+      "amp,fuse", "amp,compile,aot", "amp,channels-last,rbn,aot", "pin-memory,amp,compile,aot"};
   for (const std::string& spec : built->graph.size() > kLarge ? lists : Scenarios(lists)) {
     Compare(built->graph, spec);
   }

@@ -92,7 +92,9 @@ void Editor::Scale(std::span<const TaskId> tasks, double factor) {
   if (tasks.size() > edits_.size()) edits_.reserve(edits_.size() + tasks.size());
   for (TaskId t : tasks) {
     const Duration before = graph_.task(t).duration, after = before.Scaled(factor);
-    SetAtEnds(t, AtEnds([&](const EndView& at) { return at.DurationOf(t).Scaled(factor); }));
+    if (ends_ != nullptr) {
+      SetAtEnds(t, AtEnds([&](const EndView& at) { return at.DurationOf(t).Scaled(factor); }));
+    }
     graph_.SetDuration(t, after);
     Touch(t, after - before, {});
     ++changes_.scaled;

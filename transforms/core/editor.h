@@ -125,8 +125,11 @@ class Editor {
   template <class Of>
   auto AtEnds(const Of& of) const {
     std::vector<decltype(of(std::declval<const EndView&>()))> all;
+    std::optional<size_t> later;  // those of later applications have one answer
     for (size_t e = 0; ends_ != nullptr && e < ends_->size(); ++e) {
-      all.push_back(of(EndView{graph_, *ends_, e}));
+      const bool known = later.has_value() && ends_->IsLater(e);
+      if (!later.has_value() && ends_->IsLater(e)) later = e;
+      all.push_back(known ? all[*later] : of(EndView{graph_, *ends_, e}));
     }
     return all;
   }

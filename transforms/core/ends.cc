@@ -5,6 +5,7 @@
 namespace daydream {
 
 void EndColumns::Begin(size_t i, const Params& params) {
+  current_ = i;
   given_ = params;
   given_.NoteIn(nullptr);  // what is read at ends of others is not asked for
   params_.clear();

@@ -49,6 +49,8 @@ class EndColumns {
   // Application `i` of the list comes next, with `params` at the ends of others.
   void Begin(size_t i, const Params& params);
   const Params& params(size_t end) const { return *params_[end]; }
+  // The end is of an application that comes later: until then all is as it is in the graph.
+  bool IsLater(size_t end) const { return ends_[end].application > current_; }
 
   // The graph has other edits there: its columns tell nothing.
   void NeedEdits(size_t end) { needs_edits_[end] = true; }
@@ -59,7 +61,8 @@ class EndColumns {
 
  private:
   std::vector<End> ends_;
-  Params given_;  // of the application that is next
+  size_t current_ = 0;  // the application that is next
+  Params given_;        // of the application that is next
   std::vector<const Params*> params_;
   std::vector<bool> needs_edits_;
 };

@@ -106,9 +106,13 @@ class Amp {
         works_(edit.graph()),
         shapes_(edit.graph()),
         casts_(edit.graph(), rules_, works_, shapes_),
-        floor_(FloorOf(params)) {}
+        floor_(FloorOf(params)),
+        floors_(edit.AtEnds([](const EndView& at) { return FloorOf(at.params()); })) {}
 
   absl::Status Run() {
+    // What host costs and the sums of kernels are of.
+    edit_.NeedEditsWhereOthers(
+        [](const Task& t) { return IsHost(t.kind) || t.kind == TaskKind::kKernel; });
     const HostCosts costs = MeasureHostCosts(graph());  // before the edits
     works_.SumTimes([&](TaskId t) { return rules_.Of(t).rule == Autocast::kMatrix; });
     for (size_t lane = 0; lane < graph().lanes().size(); ++lane) {
@@ -311,9 +315,8 @@ class Amp {
       const Duration then = std::max(now.Scaled(1 / gain(params)), std::min(now, floor));
       return std::min(now, then);
     };
-    const std::vector<Duration> at_ends = edit_.AtEnds([&](const EndView& at) {
-      return faster(at.params(), at.DurationOf(t), FloorOf(at.params()));
-    });
+    const std::vector<Duration> at_ends = edit_.AtEnds(
+        [&](const EndView& at) { return faster(at.params(), at.DurationOf(t), floors_[at.end]); });
     const Duration now = graph().task(t).duration, then = faster(params_, now, floor_);
     if (then < now) edit_.SetDuration(t, then);
     edit_.SetAtEnds(t, at_ends);
@@ -376,7 +379,8 @@ class Amp {
   OpShapes shapes_;
   CastPlaces casts_;
   Duration floor_;
-  DType dtype_ = DType::kBf16;  // of the GPU whose stream is walked
+  std::vector<Duration> floors_;  // by end
+  DType dtype_ = DType::kBf16;    // of the GPU whose stream is walked
   std::map<int32_t, DeviceMatch> devices_;
   std::vector<TaskId> moved_;             // matrix kernels
   absl::flat_hash_set<ScopeId> to_half_;  // ops with kernels that read and write 16 bit now
@@ -391,7 +395,7 @@ constinit const Transform kAmp = {
     .name = "amp",
     .summary = "Train in mixed precision (autocast)",
     .params = kAmpParams,
-    .ends = AtEnds::kTimes,
+    .ends = AtEnds::kTold,
     .apply = &RunAmp,
     .model =
         "Matrix products and convolutions that are not in 16 bit already run at the rate of the "

@@ -13,6 +13,7 @@
 #include "transforms/core/transform.h"
 #include "transforms/edits/conv_layout.h"
 #include "transforms/edits/inserted_kernel.h"
+#include "transforms/edits/scale_by.h"
 #include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
@@ -61,6 +62,7 @@ class ChannelsLast {
         classes_(edit.graph()) {}
 
   absl::Status Run() {
+    edit_.NeedEditsWhereOthers([](const Task& t) { return IsHost(t.kind); });  // what costs_ are of
     costs_ = MeasureHostCosts(graph());
     for (const GraphLane& lane : graph().lanes()) {
       if (lane.lane.kind == LaneKind::kStream) Walk(lane);
@@ -163,9 +165,9 @@ class ChannelsLast {
   }
 
   void Scale(const std::vector<TaskId>& kernels, std::string_view param, std::string_view cause) {
-    if (kernels.empty() || params_[param] == 1) return;
-    edit_.BeginCause(cause);
-    edit_.Scale(kernels, params_[param]);
+    if (kernels.empty()) return;
+    if (params_[param] != 1) edit_.BeginCause(cause);
+    ScaleBy(param, kernels, params_, edit_);
   }
 
   // One copy at each border, with its launch and the host time of an op.
@@ -175,19 +177,23 @@ class ChannelsLast {
     const NameId op_name = edit_.graph().AddName("aten::contiguous (channels last)");
     const NameId call_name = edit_.graph().AddName("cudaLaunchKernel");
     for (const Border& border : borders_) {
-      Duration time = Duration::FromDouble(params_["floor"]);
+      Duration copied;
       const DeviceSpec* spec = DeviceOf(graph(), border.before).spec;
       if (spec != nullptr && border.elements > 0) {
         const double bytes = 2 * border.elements * DTypeBytes(border.dtype);
-        time = std::max(time, Duration::FromDouble(MemoryNs(*spec, bytes)));
+        copied = Duration::FromDouble(MemoryNs(*spec, bytes));
       }
-      InsertKernel(edit_,
-                   {.at = border.before,
-                    .name = kernel_name,
-                    .duration = time,
-                    .op = op_name,
-                    .call = call_name},
-                   costs_);
+      const auto time = [&](const Params& params) {
+        return std::max(Duration::FromDouble(params["floor"]), copied);
+      };
+      const TaskId added = InsertKernel(edit_,
+                                        {.at = border.before,
+                                         .name = kernel_name,
+                                         .duration = time(params_),
+                                         .op = op_name,
+                                         .call = call_name},
+                                        costs_);
+      edit_.SetAtEnds(added, edit_.AtEnds([&](const EndView& at) { return time(at.params()); }));
     }
   }
 
@@ -240,6 +246,7 @@ constinit const Transform kChannelsLast = {
     .name = "channels-last",
     .summary = "Images are stored with their channels last",
     .params = kChannelsLastParams,
+    .ends = AtEnds::kTold,
     .apply = &RunChannelsLast,
     .model =
         "Only convolutions gain for sure: the layout changes that cuDNN puts around those that "

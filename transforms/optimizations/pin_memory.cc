@@ -44,9 +44,16 @@ struct PageableCopy {
 // What the copies of a trace show of the link between host and GPU, in bytes per second.
 struct LinkRate {
   std::array<double, 2> pinned{};  // median of large pinned copies, by direction
-  // The fastest large pageable copy, or what the ends of pageable copies to the GPU show; no more
-  // than the GPU's link can carry.
-  double told = 0;
+  double fastest = 0;              // of large pageable copies
+  std::vector<double> tails;  // seconds of pageable copies that follow the return of their call
+  double usable = 0;          // what the GPU's link can carry; 0: not known
+  // The fastest copy, or what the tails show; no more than is usable.
+  double Told(double staging) const {
+    std::vector<double> rates;
+    for (double tail : tails) rates.push_back(staging / tail);
+    const double told = std::max(fastest, Median(rates));
+    return usable > 0 ? std::min(told, usable) : told;
+  }
 };
 
 class PinMemory {
@@ -54,6 +61,8 @@ class PinMemory {
   PinMemory(const Params& params, Editor& edit) : params_(params), edit_(edit) {}
 
   absl::Status Run() {
+    edit_.NeedEditsWhereOthers(  // what the link and the cost of a call are told by
+        [](const Task& t) { return IsHost(t.kind) || t.kind == TaskKind::kMemcpy; });
     FindCopies();
     if (copies_.empty()) {
       edit_.changes().notes.push_back("no copy between pageable memory and a GPU in this trace");
@@ -97,10 +106,9 @@ class PinMemory {
 
   void MeasureLink() {
     link_.pinned = PinnedRates(graph());
-    std::vector<double> tails;
     for (const PageableCopy& c : copies_) {
       if (c.bytes >= kLargeCopy) {
-        link_.told = std::max(link_.told, CopyRate(c.bytes, graph().task(c.copy).duration));
+        link_.fastest = std::max(link_.fastest, CopyRate(c.bytes, graph().task(c.copy).duration));
       }
     }
     for (const Edge& e : graph().edges()) {
@@ -108,32 +116,46 @@ class PinMemory {
       if (e.rule != Rule::kHostWait || e.lag >= Duration{}) continue;
       const CopyDetail* d = graph().Copy(e.from);
       if (d != nullptr && d->from == Memory::kPageable && d->bytes >= kLargeCopy) {
-        tails.push_back(params_["staging"] / (-e.lag).seconds());
+        link_.tails.push_back((-e.lag).seconds());
       }
     }
-    link_.told = std::max(link_.told, Median(tails));
-    const double usable = UsableLinkRate(graph(), copies_.front().copy);
-    if (usable > 0) link_.told = std::min(link_.told, usable);
+    link_.usable = UsableLinkRate(graph(), copies_.front().copy);
+    const auto told = [this](const Params& params) {
+      return link_.tails.empty() ? link_.Told(0) : link_.Told(params["staging"]);
+    };
+    told_ = told(params_);
+    told_at_ends_ = edit_.AtEnds([&](const EndView& at) { return told(at.params()); });
   }
 
-  double RateOf(CopyWay way) const {
+  // `told`: by LinkRate.
+  double RateOf(CopyWay way, double told) const {
     if (params_["rate"] > 0) return params_["rate"];
     if (link_.pinned[way] > 0) return link_.pinned[way];
     CopyWay other = way == kToDevice ? kToHost : kToDevice;
     if (link_.pinned[other] > 0) return link_.pinned[other];
-    return link_.told;
+    return told;
   }
+  double RateOf(CopyWay way) const { return RateOf(way, told_); }
 
-  void Shorten(const PageableCopy& c) {
-    double rate = RateOf(c.direction);
-    if (rate <= 0) return;
-    edit_.BeginCause("pinned copies run at the rate of the link");
-    const Duration now = graph().task(c.copy).duration;
+  // What a copy takes that takes `now`.
+  Duration Pinned(const PageableCopy& c, double told, Duration now) const {
+    const double rate = RateOf(c.direction, told);
     const Duration pinned =
         std::max(std::min(now, kCopyLatency),
                  Duration::FromDouble(static_cast<double>(c.bytes) / rate * 1e9));
     // What this trace tells of the link is a lower limit; a given rate is not.
-    if (pinned < now || params_["rate"] > 0) edit_.SetDuration(c.copy, pinned);
+    return pinned < now || params_["rate"] > 0 ? pinned : now;
+  }
+
+  void Shorten(const PageableCopy& c) {
+    if (RateOf(c.direction) <= 0) return;
+    edit_.BeginCause("pinned copies run at the rate of the link");
+    const Duration now = graph().task(c.copy).duration;
+    std::vector<Duration> at_ends;
+    for (double told : told_at_ends_) at_ends.push_back(Pinned(c, told, now));
+    const Duration then = Pinned(c, told_, now);
+    if (then != now || params_["rate"] > 0) edit_.SetDuration(c.copy, then);
+    edit_.SetAtEnds(c.copy, at_ends);
   }
 
   // The call returns at once, and the synchronization that a blocking copy ends with is gone.
@@ -245,6 +267,8 @@ class PinMemory {
   std::vector<std::pair<TaskId, TaskId>> unblocked_;  // copy, its call
   std::map<std::pair<int32_t, CopyWay>, LaneId> lanes_;
   LinkRate link_;
+  double told_ = 0;
+  std::vector<double> told_at_ends_;
   Duration async_copy_;
 };
 
@@ -258,6 +282,7 @@ constinit const Transform kPinMemory = {
     .name = "pin-memory",
     .summary = "Copies use pinned memory and do not block the host",
     .params = kPinMemoryParams,
+    .ends = AtEnds::kTold,
     .apply = &RunPinMemory,
     .model =
         "Copies between pageable memory and a GPU become asynchronous: the call costs what "

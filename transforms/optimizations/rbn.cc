@@ -6,6 +6,7 @@
 #include "graph/scopes.h"
 #include "transforms/core/transform.h"
 #include "transforms/edits/fuse_groups.h"
+#include "transforms/edits/scale_by.h"
 #include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
@@ -66,14 +67,12 @@ class Rbn {
       return absl::OkStatus();
     }
     edit_.BeginCause("batch norm moves into convolutions");
-    for (TaskId t : shorter_forward_) edit_.Scale({&t, 1}, params_["forward"]);
-    for (TaskId t : shorter_backward_) edit_.Scale({&t, 1}, params_["backward"]);
-    if (params_["conv"] != 1) {
-      edit_.BeginCause("convolutions do the work of batch norm");
-      std::sort(convs_.begin(), convs_.end());
-      convs_.erase(std::unique(convs_.begin(), convs_.end()), convs_.end());
-      edit_.Scale(convs_, params_["conv"]);
-    }
+    ScaleBy("forward", shorter_forward_, params_, edit_);
+    ScaleBy("backward", shorter_backward_, params_, edit_);
+    std::sort(convs_.begin(), convs_.end());
+    convs_.erase(std::unique(convs_.begin(), convs_.end()), convs_.end());
+    if (params_["conv"] != 1) edit_.BeginCause("convolutions do the work of batch norm");
+    ScaleBy("conv", convs_, params_, edit_);
     edit_.BeginCause("activations move into convolutions");
     edit_.RemoveWithLaunches(activations_);
     edit_.changes().notes.push_back(
@@ -155,6 +154,7 @@ constinit const Transform kRbn = {
     .name = "rbn",
     .summary = "Batch norm is split and moves into the convolutions around it",
     .params = kRbnParams,
+    .ends = AtEnds::kTold,
     .apply = &RunRbn,
     .model =
         "Reconstructed batch norm: its statistics are gathered by the convolution before it, "
