@@ -1,4 +1,5 @@
 // The pieces that read JSON text: scanning, numbers, strings.
+#include <algorithm>
 #include <random>
 #include <string>
 #include <utility>
@@ -43,6 +44,49 @@ TEST(JsonText, MicrosecondsAreExact) {
   EXPECT_EQ(Micros("1712195495.519689047E+6").second, 1712195495519689047);
   EXPECT_EQ(Micros("125e-3").second, 125);
   EXPECT_EQ(Micros("0.00000000000000000000000000000000000001").second, 0);
+}
+
+// One digit after the other.
+std::pair<bool, int64_t> SlowInteger(std::string_view text, size_t* length) {
+  const bool negative = text.starts_with('-');
+  unsigned __int128 value = 0;
+  size_t i = negative ? 1 : 0;
+  for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) {
+    value = std::min<unsigned __int128>(value * 10 + static_cast<unsigned>(text[i] - '0'),
+                                        static_cast<unsigned __int128>(1) << 100);
+  }
+  *length = i;
+  const bool any = i > (negative ? 1U : 0U);
+  const bool ok = any && value <= static_cast<unsigned __int128>(INT64_MAX);
+  if (!ok) *length = 0;
+  return {ok, ok ? (negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value)) : 0};
+}
+
+TEST(JsonText, NumbersOfAnyLengthAreReadAsDigitByDigit) {
+  std::mt19937 random(11);
+  constexpr std::string_view kBehind = ",}] .e:/;x\"\x80\xff";
+  for (int i = 0; i < 100'000; ++i) {
+    std::string text = random() % 8 == 0 ? "-" : "";
+    for (size_t n = random() % 22; n > 0; --n) text += static_cast<char>('0' + random() % 10);
+    text += kBehind[random() % kBehind.size()];
+    text += std::to_string(random());
+    size_t length = 0;
+    const auto [ok, value] = SlowInteger(text, &length);
+    const std::string padded = Padded(text);
+    const char* p = padded.data();
+    int64_t read = 0;
+    ASSERT_EQ(ParseInteger(&p, &read), ok) << text;
+    ASSERT_EQ(read, value) << text;
+    ASSERT_EQ(static_cast<size_t>(p - padded.data()), length) << text;
+    // As microseconds with any number of decimals.
+    const std::string decimal = std::to_string(random() % 1'000'000'000) + "." +
+                                std::to_string(random()).substr(random() % 5);
+    std::string behind = decimal.substr(decimal.find('.') + 1);
+    const bool up = behind.size() > 3 && behind[3] >= '5';
+    const std::string digits = (behind + "000").substr(0, 3);
+    const int64_t ns = std::stoll(decimal) * 1000 + std::stoll(digits) + (up ? 1 : 0);
+    ASSERT_EQ(Micros(decimal), std::make_pair(NumberState::kOk, ns)) << decimal;
+  }
 }
 
 TEST(JsonText, TimesOutOfRangeAreToldFromNonNumbers) {

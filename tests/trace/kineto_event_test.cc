@@ -1,9 +1,11 @@
 // One event, picked out of its text.
 #include <array>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "trace/kineto/event.h"
@@ -14,7 +16,8 @@ namespace {
 KinetoEvent Parsed(std::string_view text, KinetoEvent event = {}) {
   const std::string padded = std::string(text) + std::string(kJsonPadding, '\0');
   const char* p = padded.data();
-  EXPECT_EQ(ParseKinetoEvent(&p, p + text.size(), &event), ParseResult::kOk) << text;
+  JsonKeys keys;
+  EXPECT_EQ(ParseKinetoEvent(&p, p + text.size(), &event, &keys), ParseResult::kOk) << text;
   return event;
 }
 
@@ -73,6 +76,59 @@ TEST(KinetoEvent, NothingIsLeftOfTheEventBefore) {
   EXPECT_FALSE(after.args.queue.present || after.args.dtype.present());
   EXPECT_EQ(after.args.blocks_state, NumberState::kMissing);
   EXPECT_EQ(after.args.graph_node, 0u);
+}
+
+// All that was read, and where it ended.
+std::string Told(ParseResult result, const char* behind, const KinetoEvent& e) {
+  std::string out =
+      fmt::format("{} {} {} {}|{}|{} {}|{} {}|{} {} {} {} {} {}", static_cast<int>(result),
+                  static_cast<const void*>(behind), e.phase, e.category.text, e.name.text,
+                  e.name.plain, e.process.number, e.process.text.text, e.thread.number,
+                  e.thread.text.text, static_cast<int>(e.start_state), e.start_ns,
+                  static_cast<int>(e.duration_state), e.duration_ns, e.broken_arguments);
+  for (const auto& [name, member] : kNumbers) out += fmt::format(" {}", e.args.*member);
+  out += fmt::format("|{}|{}|{} {} {} {}", e.args.shapes, e.args.dtype.text, e.args.grid[2],
+                     e.args.graph_node, e.args.device, e.flow.number);
+  return out;
+}
+
+// Keys that were learned from whatever came before change nothing in what is read.
+TEST(KinetoEvent, LearnedKeysReadWhatIsThere) {
+  const std::string_view kinds[] = {
+      R"({"ph": "X", "cat": "kernel", "name": "gemm<float>", "pid": 0, "tid": 7,
+    "ts": 1712195495519689.047, "dur": 12.5,
+    "args": {
+      "External id": 12, "queued": 0, "device": 0, "stream": 7, "correlation": 4711,
+      "registers per thread": 32, "grid": [1, 2, 3], "graph node id": 99, "Seq": 4
+    }
+  })",
+      R"({"ph":"X","cat":"cpu_op","name":"aten::mm","pid":12,"tid":"a","ts":1,"dur":2,"args":{)"
+      R"("External id":3,"Sequence number":17,"Fwd thread id":0,"Input Dims":[[2,3],[]],"x":"}"}})",
+      R"({"name": "x\"y", "ts": "4.25", "cat": "cpu_op", "args": {}, "id": 5, "ph": "X",})",
+      R"({ , "args" : {"dtype" : "Float", "bytes": 7 , "Group size":8,"Input dims":{"a":[1]}} })",
+  };
+  std::mt19937 random(7);
+  const auto below = [&](size_t n) { return random() % n; };
+  JsonKeys learned;
+  for (int i = 0; i < 60'000; ++i) {
+    std::string text(kinds[below(std::size(kinds))]);
+    constexpr std::string_view kBytes = "\"{}[]:, \n\\0a";
+    for (size_t change = below(4); change > 0 && i > 100; --change) {
+      const size_t at = below(text.size());
+      if (below(3) == 0) text.erase(at, 1 + below(3));
+      if (below(3) == 0) text.insert(at, 1, kBytes[below(kBytes.size())]);
+      if (below(3) == 0) text[std::min(at, text.size() - 1)] = kBytes[below(kBytes.size())];
+    }
+    if (text[0] != '{') continue;
+    const size_t size = below(20) == 0 ? below(text.size() + 1) : text.size();
+    const std::string padded = text.substr(0, size) + std::string(kJsonPadding, '\0');
+    JsonKeys none;
+    KinetoEvent fast, slow;
+    const char *p = padded.data(), *q = p;
+    const ParseResult one = ParseKinetoEvent(&p, padded.data() + size, &fast, &learned);
+    const ParseResult other = ParseKinetoEvent(&q, padded.data() + size, &slow, &none);
+    ASSERT_EQ(Told(one, p, fast), Told(other, q, slow)) << "event " << i << ": " << text;
+  }
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ names it. Predictions are of the mean step; a mean of unequal steps needs more o
 Look for another finding that gives the reason: a stall in one step makes steps unequal,
 too.)"},
     {"other_steps",
-     R"(A long recording is asked of some of its steps, which stand for all: the text says which, and
-what they and all take on average. Where that differs by more than 3 %, other steps are longer
+     R"(A long recording is asked of some of its steps, which stand for all: the text says which,
+and what they and all take on average. Where that differs by more than 3 %, other steps are longer
 or shorter, something that happens once may be among them, and the finding is about
 predictions. --steps all asks every step.)"},
     {"op_stalls",

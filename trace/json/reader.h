@@ -94,7 +94,10 @@ class JsonObjectReader {
   }
   // The value of the key just returned. The reader goes on behind it after Resume().
   const char* value() const { return p_; }
-  void Resume(const char* behind) { p_ = behind; }
+  // ... and behind what somebody else has read of it.
+  void Resume(const char* behind) { p_ = behind, first_ = false; }
+  // Where somebody else has read its closing brace.
+  void Close(const char* behind) { p_ = behind, closed_ = true; }
   // True when the object ended as it should; position() is then behind its brace.
   bool closed() const { return closed_; }
   const char* position() const { return p_; }

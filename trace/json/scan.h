@@ -26,6 +26,8 @@ struct JsonBlock {
     return Mask(
         _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8(a)), _mm_cmpeq_epi8(v, _mm_set1_epi8(b))));
   }
+  // Places where 16 bytes at `q` are the same.
+  uint32_t EqualTo(const char* q) const { return Mask(_mm_cmpeq_epi8(v, JsonBlock(q).v)); }
   // '[' or '{'; ']' or '}': each pair differs in one bit.
   uint32_t EqualFolded(char c) const {
     return Mask(_mm_cmpeq_epi8(_mm_or_si128(v, _mm_set1_epi8(0x20)), _mm_set1_epi8(c)));
@@ -65,6 +67,11 @@ struct JsonBlock {
   }
   uint32_t Equal2(char a, char b) const {
     return Mask([a, b](char x) { return x == a || x == b; });
+  }
+  uint32_t EqualTo(const char* q) const {
+    uint32_t mask = 0;
+    for (int i = 0; i < 16; ++i) mask |= static_cast<uint32_t>(p[i] == q[i]) << i;
+    return mask;
   }
   uint32_t EqualFolded(char c) const {
     return Mask([c](char x) { return static_cast<char>(x | 0x20) == c; });

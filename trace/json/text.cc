@@ -1,5 +1,6 @@
 #include "trace/json/text.h"
 
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -10,18 +11,36 @@ constexpr int64_t kMaxNs = int64_t{1} << 61;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Eight ASCII digits at once, by pairs, fours and eights.
-bool ParseEight(const char* p, uint32_t* value) {
+// The digits that eight characters begin with.
+struct Digits {
+  uint32_t value = 0;
+  int count = 0;
+};
+constexpr uint64_t kTens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+// All at once, by pairs, fours and eights.
+[[gnu::always_inline]] inline Digits ReadDigits(const char* p) {
   uint64_t v;
   std::memcpy(&v, p, 8);
-  if (((v & 0xf0f0f0f0f0f0f0f0) | (((v + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) >> 4)) !=
-      0x3333333333333333) {
-    return false;
-  }
+  v ^= 0x3030303030303030;
+  // The first character that is no digit sets its highest bit; behind it they say nothing.
+  const uint64_t other = ((v + 0x7676767676767676) | v) & 0x8080808080808080;
+  const int count = other == 0 ? 8 : std::countr_zero(other) / 8;
+  if (count == 0) return {};
+  v <<= 64 - 8 * count;  // as if there were zeros before them
   v = (v & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
   v = (v & 0x00ff00ff00ff00ff) * 6553601 >> 16;
-  *value = static_cast<uint32_t>((v & 0x0000ffff0000ffff) * 42949672960001 >> 32);
-  return true;
+  return {static_cast<uint32_t>((v & 0x0000ffff0000ffff) * 42949672960001 >> 32), count};
+}
+
+// Up to sixteen digits; the value of what is there.
+[[gnu::always_inline]] inline uint64_t ReadSixteen(const char** p) {
+  const Digits first = ReadDigits(*p);
+  *p += first.count;
+  if (first.count < 8) return first.value;
+  const Digits second = ReadDigits(*p);
+  *p += second.count;
+  return first.value * kTens[second.count] + second.value;
 }
 
 // Any decimal, with exponent: a mantissa of up to 30 digits and a power of ten.
@@ -75,12 +94,7 @@ const char* ParseSlowly(const char* p, NumberState* state, int64_t* ns) {
 
 const char* ParseMicroseconds(const char* p, NumberState* state, int64_t* ns) {
   const char* begin = p;
-  uint64_t whole = 0;
-  uint32_t eight;
-  while (p - begin < 8 && ParseEight(p, &eight)) {
-    whole = whole * 100000000 + eight;
-    p += 8;
-  }
+  uint64_t whole = ReadSixteen(&p);
   while (IsDigit(*p) && p - begin < 17) whole = whole * 10 + static_cast<unsigned>(*p++ - '0');
   // 15 digits of microseconds and three of nanoseconds fit without a check; 2^61 ns has 16.
   if (p == begin || p - begin > 15) {
@@ -89,15 +103,15 @@ const char* ParseMicroseconds(const char* p, NumberState* state, int64_t* ns) {
   }
   uint64_t thousandths = 0;
   if (*p == '.') {
-    ++p;
-    int n = 0;
-    for (; n < 3 && IsDigit(*p); ++n)
-      thousandths = thousandths * 10 + static_cast<unsigned>(*p++ - '0');
-    for (; n < 3; ++n) thousandths *= 10;
-    if (IsDigit(*p)) {
-      thousandths += *p >= '5' ? 1 : 0;
-      while (IsDigit(*p)) ++p;
+    const Digits behind = ReadDigits(++p);
+    if (behind.count <= 3) {
+      thousandths = behind.value * kTens[3 - behind.count];
+    } else {
+      const uint64_t more = kTens[behind.count - 3];
+      thousandths = behind.value / more + (p[3] >= '5' ? 1 : 0);
     }
+    p += behind.count;
+    while (IsDigit(*p)) ++p;
   }
   if (*p == 'e' || *p == 'E') return ParseSlowly(begin, state, ns);
   *ns = static_cast<int64_t>(whole * 1000 + thousandths);
@@ -124,7 +138,7 @@ bool ParseInteger(const char** p, int64_t* value) {
   bool negative = *q == '-';
   if (negative) ++q;
   const char* begin = q;
-  uint64_t v = 0;
+  uint64_t v = ReadSixteen(&q);
   while (IsDigit(*q) && q - begin < 18) v = v * 10 + static_cast<unsigned>(*q++ - '0');
   if (q == begin) return false;
   if (IsDigit(*q)) {  // 19 digits or more: rare, checked

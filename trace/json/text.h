@@ -15,6 +15,9 @@ enum class NumberState : uint8_t {
   kTooLarge,    // beyond +-2^61 ns
 };
 
+// All that read numbers may look at eight characters from where one ends: JSON text has them behind
+// it (kJsonPadding), others bring them.
+
 // Past the number at `p`, which is in microseconds; `*ns` is the nearest whole nanosecond, exact:
 // no double is involved. On a non-number nothing is consumed.
 const char* ParseMicroseconds(const char* p, NumberState* state, int64_t* ns);

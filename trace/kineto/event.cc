@@ -3,7 +3,7 @@
 #include "base/text.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 #include <new>
 #include <type_traits>
 
@@ -70,122 +70,99 @@ const char* ReadIdentity(const char* p, const char* end, JsonIdentity* identity)
   return behind;
 }
 
-// In words that overlap: of lengths like 11 the compiler would call memcmp().
-template <size_t kWithZero>
-bool Is(std::string_view key, const char (&name)[kWithZero]) {
-  constexpr size_t kSize = kWithZero - 1;
-  constexpr size_t kWord = kSize >= 8 ? 8 : kSize >= 4 ? 4 : kSize >= 2 ? 2 : 1;
-  for (size_t i = 0; i + kWord < kSize; i += kWord) {
-    if (std::memcmp(key.data() + i, name + i, kWord) != 0) return false;
-  }
-  return std::memcmp(key.data() + kSize - kWord, name + kSize - kWord, kWord) == 0;
+// What an argument is read into, and how.
+struct Argument {
+  std::string_view name;
+  int64_t KinetoArgs::*number = nullptr;
+  JsonString KinetoArgs::*text = nullptr;
+  std::string_view KinetoArgs::*raw = nullptr;
+  std::array<uint32_t, 3> KinetoArgs::*triple = nullptr;
+  JsonIdentity KinetoArgs::*identity = nullptr;
+};
+
+using A = KinetoArgs;
+constexpr Argument kArguments[] = {
+    {"blocks per SM"},
+    {"graph node id"},
+    {"Seq", &A::collective_sequence},
+    {"bytes", &A::bytes},
+    {"Bytes", &A::allocation},
+    {"device", &A::device},
+    {"stream", &A::stream},
+    {"Src Rank", &A::from_rank},
+    {"Dst Rank", &A::to_rank},
+    {"Device Id", &A::device_id},
+    {"Stream Id", &A::stream_id},
+    {"Group size", &A::group_size},
+    {"correlation", &A::correlation},
+    {"Device Type", &A::device_type},
+    {"Fwd thread id", &A::forward_thread},
+    {"shared memory", &A::shared_memory},
+    {"In msg nelems", &A::elements_in},
+    {"connection_id", &A::connection},
+    {"Out msg nelems", &A::elements_out},
+    {"Total Reserved", &A::total_reserved},
+    {"wait_on_stream", &A::wait_on_stream},
+    {"Sequence number", &A::sequence},
+    {"Total Allocated", &A::total_allocated},
+    {"registers per thread", &A::registers},
+    {"wait_on_cuda_event_id", &A::wait_on_event},
+    {"wait_on_cuda_event_record_corr_id", &A::wait_on_record},
+    {.name = "name", .text = &A::name},
+    {.name = "dtype", .text = &A::dtype},
+    {.name = "Task Type", .text = &A::task_type},
+    {.name = "cuda_sync_kind", .text = &A::sync_kind},
+    {.name = "Collective name", .text = &A::collective},
+    {.name = "Process Group Name", .text = &A::process_group},
+    {.name = "Input Dims", .raw = &A::shapes},
+    {.name = "Input dims", .raw = &A::shapes},
+    {.name = "Input type", .raw = &A::types},
+    {.name = "Concrete Inputs", .raw = &A::values},
+    {.name = "Process Group Ranks", .raw = &A::members},
+    {.name = "grid", .triple = &A::grid},
+    {.name = "block", .triple = &A::block},
+    {.name = "queue", .identity = &A::queue},
+    {.name = "l0 queue", .identity = &A::l0_queue},
+    {.name = "sycl queue", .identity = &A::sycl_queue},
+};
+constexpr JsonKeys::Key kBlocks = 0, kGraphNode = 1, kUnknown = 0xfe;
+static_assert(std::size(kArguments) < kUnknown && kUnknown < JsonKeys::kClosed);
+
+JsonKeys::Key FindArgument(std::string_view name) {
+  const auto* at = std::ranges::find(kArguments, name, &Argument::name);
+  return at == std::end(kArguments) ? kUnknown : static_cast<JsonKeys::Key>(at - kArguments);
 }
 
-// REQUIRES in all: key.size() is the length of every name compared with.
-const char* ReadShortArgument(std::string_view key, const char* p, const char* end, KinetoArgs* a) {
-  switch (key.size()) {
-    case 3:
-      if (Is(key, "Seq")) return ReadJsonInteger(p, end, &a->collective_sequence);
-      break;
-    case 4:
-      if (Is(key, "grid")) return ReadTriple(p, end, &a->grid);
-      if (Is(key, "name")) return ReadJsonString(p, end, &a->name);
-      break;
-    case 5:
-      if (Is(key, "block")) return ReadTriple(p, end, &a->block);
-      if (Is(key, "bytes")) return ReadJsonInteger(p, end, &a->bytes);
-      if (Is(key, "Bytes")) return ReadJsonInteger(p, end, &a->allocation);
-      if (Is(key, "dtype")) return ReadJsonString(p, end, &a->dtype);
-      if (Is(key, "queue")) return ReadIdentity(p, end, &a->queue);
-      break;
-    case 6:
-      if (Is(key, "device")) return ReadJsonInteger(p, end, &a->device);
-      if (Is(key, "stream")) return ReadJsonInteger(p, end, &a->stream);
-      break;
-    case 8:
-      if (Is(key, "l0 queue")) return ReadIdentity(p, end, &a->l0_queue);
-      if (Is(key, "Src Rank")) return ReadJsonInteger(p, end, &a->from_rank);
-      if (Is(key, "Dst Rank")) return ReadJsonInteger(p, end, &a->to_rank);
-      break;
-    case 9:
-      if (Is(key, "Device Id")) return ReadJsonInteger(p, end, &a->device_id);
-      if (Is(key, "Stream Id")) return ReadJsonInteger(p, end, &a->stream_id);
-      if (Is(key, "Task Type")) return ReadJsonString(p, end, &a->task_type);
-      break;
-    case 10:
-      if (Is(key, "Input Dims") || Is(key, "Input dims")) return ReadRaw(p, end, &a->shapes);
-      if (Is(key, "Input type")) return ReadRaw(p, end, &a->types);
-      if (Is(key, "sycl queue")) return ReadIdentity(p, end, &a->sycl_queue);
-      if (Is(key, "Group size")) return ReadJsonInteger(p, end, &a->group_size);
-      break;
-    case 11:
-      if (Is(key, "correlation")) return ReadJsonInteger(p, end, &a->correlation);
-      if (Is(key, "Device Type")) return ReadJsonInteger(p, end, &a->device_type);
-      break;
-    default:
-      break;
-  }
-  return SkipJsonValue(p, end);
+const char* ReadArgument(JsonKeys::Key key, const char* p, const char* end, KinetoArgs* a) {
+  if (key == kUnknown) return SkipJsonValue(p, end);
+  const Argument& to = kArguments[key];
+  if (to.number != nullptr) return ReadJsonInteger(p, end, &(a->*to.number));
+  if (to.text != nullptr) return ReadJsonString(p, end, &(a->*to.text));
+  if (to.raw != nullptr) return ReadRaw(p, end, &(a->*to.raw));
+  if (to.triple != nullptr) return ReadTriple(p, end, &(a->*to.triple));
+  if (to.identity != nullptr) return ReadIdentity(p, end, &(a->*to.identity));
+  if (key == kGraphNode) return ReadUnsigned(p, end, &a->graph_node);
+  return ReadTime(p, end, &a->blocks_state, &a->blocks_per_multiprocessor);
 }
-
-const char* ReadLongArgument(std::string_view key, const char* p, const char* end, KinetoArgs* a) {
-  switch (key.size()) {
-    case 13:
-      if (Is(key, "Fwd thread id")) return ReadJsonInteger(p, end, &a->forward_thread);
-      if (Is(key, "shared memory")) return ReadJsonInteger(p, end, &a->shared_memory);
-      if (Is(key, "blocks per SM")) {
-        return ReadTime(p, end, &a->blocks_state, &a->blocks_per_multiprocessor);
-      }
-      if (Is(key, "In msg nelems")) return ReadJsonInteger(p, end, &a->elements_in);
-      if (Is(key, "connection_id")) return ReadJsonInteger(p, end, &a->connection);
-      if (Is(key, "graph node id")) return ReadUnsigned(p, end, &a->graph_node);
-      break;
-    case 14:
-      if (Is(key, "Out msg nelems")) return ReadJsonInteger(p, end, &a->elements_out);
-      if (Is(key, "Total Reserved")) return ReadJsonInteger(p, end, &a->total_reserved);
-      if (Is(key, "wait_on_stream")) return ReadJsonInteger(p, end, &a->wait_on_stream);
-      if (Is(key, "cuda_sync_kind")) return ReadJsonString(p, end, &a->sync_kind);
-      break;
-    case 15:
-      if (Is(key, "Sequence number")) return ReadJsonInteger(p, end, &a->sequence);
-      if (Is(key, "Total Allocated")) return ReadJsonInteger(p, end, &a->total_allocated);
-      if (Is(key, "Collective name")) return ReadJsonString(p, end, &a->collective);
-      if (Is(key, "Concrete Inputs")) return ReadRaw(p, end, &a->values);
-      break;
-    case 18:
-      if (Is(key, "Process Group Name")) return ReadJsonString(p, end, &a->process_group);
-      break;
-    case 19:
-      if (Is(key, "Process Group Ranks")) return ReadRaw(p, end, &a->members);
-      break;
-    case 20:
-      if (Is(key, "registers per thread")) return ReadJsonInteger(p, end, &a->registers);
-      break;
-    case 21:
-      if (Is(key, "wait_on_cuda_event_id")) return ReadJsonInteger(p, end, &a->wait_on_event);
-      break;
-    case 33:
-      if (Is(key, "wait_on_cuda_event_record_corr_id")) {
-        return ReadJsonInteger(p, end, &a->wait_on_record);
-      }
-      break;
-    default:
-      break;
-  }
-  return SkipJsonValue(p, end);
-}
+static_assert(kArguments[kBlocks].name == "blocks per SM");
 
 // Python frames are many and their arguments are of no use.
 bool UsesArguments(const KinetoEvent& event) { return event.category.text != "python_function"; }
 
-const char* ReadArguments(const char* p, const char* end, KinetoEvent* event) {
+// Events of one category have the same arguments. 0 is the event itself.
+size_t ContextOf(std::string_view category) {
+  if (category.empty()) return 1;
+  const auto first = static_cast<unsigned char>(category.front());
+  const auto last = static_cast<unsigned char>(category.back());
+  return 1 + (first + 3 * last + category.size()) % (JsonKeys::kContexts - 1);
+}
+
+const char* ReadArguments(const char* p, const char* end, KinetoEvent* event, JsonKeys* keys) {
   if (*p != '{' || !UsesArguments(*event)) return SkipJsonValue(p, end);
-  JsonObjectReader object(p, end);
-  std::string_view key;
-  while (object.NextKey(&key)) {
-    const char* value = object.value();
-    const char* behind = key.size() < 12 ? ReadShortArgument(key, value, end, &event->args)
-                                         : ReadLongArgument(key, value, end, &event->args);
+  JsonKeys::Reader object(*keys, ContextOf(event->category.text), p, end);
+  JsonKeys::Key key = 0;
+  while (object.NextKey(&key, FindArgument)) {
+    const char* behind = ReadArgument(key, object.value(), end, &event->args);
     if (behind == nullptr) return nullptr;
     object.Resume(behind);
   }
@@ -201,24 +178,47 @@ const char* ReadPhase(const char* p, const char* end, char* phase) {
   return behind;
 }
 
-const char* ReadMember(std::string_view key, const char* p, const char* end, KinetoEvent* event) {
-  switch (key.size()) {
-    case 2:
-      if (Is(key, "id")) return ReadIdentity(p, end, &event->flow);
-      if (Is(key, "ph")) return ReadPhase(p, end, &event->phase);
-      if (Is(key, "ts")) return ReadTime(p, end, &event->start_state, &event->start_ns);
-      break;
-    case 3:
-      if (Is(key, "cat")) return ReadJsonString(p, end, &event->category);
-      if (Is(key, "pid")) return ReadIdentity(p, end, &event->process);
-      if (Is(key, "tid")) return ReadIdentity(p, end, &event->thread);
-      if (Is(key, "dur")) return ReadTime(p, end, &event->duration_state, &event->duration_ns);
-      break;
-    case 4:
-      if (Is(key, "name")) return ReadJsonString(p, end, &event->name);
-      if (Is(key, "args")) return ReadArguments(p, end, event);
-      break;
-    default:
+enum class Member : JsonKeys::Key {
+  kId,
+  kPhase,
+  kStart,
+  kCategory,
+  kProcess,
+  kThread,
+  kDuration,
+  kName,
+  kArguments,
+  kOther,
+};
+
+JsonKeys::Key FindMember(std::string_view name) {
+  constexpr std::string_view kNames[] = {"id",  "ph",  "ts",   "cat", "pid",
+                                         "tid", "dur", "name", "args"};
+  return static_cast<JsonKeys::Key>(std::ranges::find(kNames, name) - std::begin(kNames));
+}
+
+const char* ReadMember(Member member, const char* p, const char* end, KinetoEvent* event,
+                       JsonKeys* keys) {
+  switch (member) {
+    case Member::kId:
+      return ReadIdentity(p, end, &event->flow);
+    case Member::kPhase:
+      return ReadPhase(p, end, &event->phase);
+    case Member::kStart:
+      return ReadTime(p, end, &event->start_state, &event->start_ns);
+    case Member::kCategory:
+      return ReadJsonString(p, end, &event->category);
+    case Member::kProcess:
+      return ReadIdentity(p, end, &event->process);
+    case Member::kThread:
+      return ReadIdentity(p, end, &event->thread);
+    case Member::kDuration:
+      return ReadTime(p, end, &event->duration_state, &event->duration_ns);
+    case Member::kName:
+      return ReadJsonString(p, end, &event->name);
+    case Member::kArguments:
+      return ReadArguments(p, end, event, keys);
+    case Member::kOther:
       break;
   }
   return SkipJsonValue(p, end);
@@ -256,13 +256,13 @@ bool IsSkippedPhase(char phase) {
 
 }  // namespace
 
-ParseResult ParseKinetoEvent(const char** p, const char* end, KinetoEvent* event) {
+ParseResult ParseKinetoEvent(const char** p, const char* end, KinetoEvent* event, JsonKeys* keys) {
   new (event) KinetoEvent;  // in place: a new one to copy takes as long as reading the keys
-  JsonObjectReader object(*p, end);
-  std::string_view key;
+  JsonKeys::Reader object(*keys, 0, *p, end);
+  JsonKeys::Key key = 0;
   bool first = true;
-  while (object.NextKey(&key)) {
-    const char* behind = ReadMember(key, object.value(), end, event);
+  while (object.NextKey(&key, FindMember)) {
+    const char* behind = ReadMember(Member{key}, object.value(), end, event, keys);
     if (behind == nullptr) {
       return event->broken_arguments ? ParseResult::kMalformed : ParseResult::kIncomplete;
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "trace/json/keys.h"
 #include "trace/json/reader.h"
 
 namespace daydream {
@@ -63,7 +64,8 @@ enum class ParseResult : uint8_t {
 };
 
 // Reads the object at `*p` (a '{') and moves `*p` behind it. On kMalformed and kIncomplete `*p`
-// does not move. REQUIRES: kJsonPadding readable bytes behind `end`.
-ParseResult ParseKinetoEvent(const char** p, const char* end, KinetoEvent* event);
+// does not move. `keys` remember how events are written; what is read does not depend on them.
+// REQUIRES: kJsonPadding readable bytes behind `end`.
+ParseResult ParseKinetoEvent(const char** p, const char* end, KinetoEvent* event, JsonKeys* keys);
 
 }  // namespace daydream

@@ -47,6 +47,7 @@ class KinetoReader {
   JsonWindow window_;
   KinetoRows rows_;
   KinetoEvent event_;
+  JsonKeys keys_;
   bool saw_events_ = false;  // an array of events, even an empty one
   bool complete_ = false;    // the text ended where it should
   uint64_t cut_off_ = 0;     // events at the end of the text that miss their end
@@ -180,7 +181,7 @@ absl::Status KinetoReader::ReadEvent() {
   for (;;) {
     const char* p = window_.p;
     auto room = static_cast<size_t>(window_.end() - p);
-    ParseResult result = ParseKinetoEvent(&p, p + std::min(room, kMaxValueBytes), &event_);
+    ParseResult result = ParseKinetoEvent(&p, p + std::min(room, kMaxValueBytes), &event_, &keys_);
     if (result == ParseResult::kOk) {
       std::string_view why;
       int64_t offset = window_.Offset(window_.p);
