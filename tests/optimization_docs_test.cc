@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "report/predict/residuals.h"
@@ -92,20 +94,20 @@ TEST_P(OptimizationPage, SaysHowWellItWasMeasured) {
 // "two recorded pairs: off by 0.4 % to 3.4 %", from the rows that also make the intervals.
 std::string ComparedText(const Transform& t) {
   if (t.stated_by_user) return "";
-  size_t recorded = 0, composed = 0;
+  size_t recorded = 0, composed = 0, published = 0;
   double least = INFINITY, most = 0;
   for (const ResidualGroup& g : Residuals()) {
     if (g.kind != t.name && !(t.same_work && g.kind.starts_with(t.name))) continue;
-    (g.composed ? composed : recorded) += g.rows;
+    recorded += g.recorded, composed += g.composed, published += g.published;
     least = std::min(least, g.least), most = std::max(most, g.most);
   }
-  if (recorded + composed == 0) return "not yet";
-  std::string rows;
-  if (recorded > 0) rows = fmt::format("{} recorded", recorded);
-  if (composed > 0) {
-    rows += fmt::format("{}{} composed", rows.empty() ? "" : ", ", composed);
-  }
-  return recorded + composed == 1
+  if (recorded + composed + published == 0) return "not yet";
+  std::vector<std::string> kinds;
+  if (recorded > 0) kinds.push_back(fmt::format("{} recorded", recorded));
+  if (composed > 0) kinds.push_back(fmt::format("{} composed", composed));
+  if (published > 0) kinds.push_back(fmt::format("{} published", published));
+  const std::string rows = fmt::format("{}", fmt::join(kinds, ", "));
+  return recorded + composed + published == 1
              ? fmt::format("{}: off by {:.1f} %", rows, 100 * most)
              : fmt::format("{}: off by {:.1f} % to {:.1f} %", rows, 100 * least, 100 * most);
 }

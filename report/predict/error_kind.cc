@@ -45,8 +45,8 @@ ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
                       std::span<const KernelTerms> terms) {
   ErrorKind kind;
   kind.with_shapes = kind.without_shapes = application.transform->name;
-  if (application.transform->name == "batch") {
-    kind.without_shapes = "batch, no shapes";
+  if (const std::string name(application.transform->name); name == "batch" || name == "amp") {
+    kind.without_shapes = name + ", no shapes";
     kind.known = ShareWithShapes(recorded);
   }
   if (!application.transform->same_work) return kind;
@@ -68,7 +68,7 @@ ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
   return kind;
 }
 
-void LeastChecked::Add(const std::string& other, std::string_view left_out) {
+void LeastChecked::Add(const std::string& other, std::span<const std::string> left_out) {
   const size_t known = ModelErrorOf(other, left_out).rows;
   const HeldRows rows_held = HeldRowsOf(other);
   const bool worse = std::pair(known > 0, rows_held.share) < std::pair(rows > 0, held.share);

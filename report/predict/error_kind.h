@@ -20,7 +20,8 @@ struct ErrorKind {
   const std::string& main() const { return known >= 0.5 ? with_shapes : without_shapes; }
 };
 
-// The optimization's name. Of batch() also "batch, no shapes". Of gpu() one of
+// The optimization's name. Of amp() and batch(), which go by shapes, also "amp, no shapes". Of
+// gpu() one of
 //   "gpu"                  NVIDIA's, with an own power supply; rates of the new one were measured
 //   "gpu, by data sheet"   the same, without measured rates of the new one
 //   "gpu, slot-powered"    one of the two is fed by its slot alone: it clocks down with heat
@@ -34,7 +35,7 @@ struct LeastChecked {
   std::string kind;  // empty: nothing that would need a model
   size_t rows = 1;   // that may be used
   HeldRows held;
-  void Add(const std::string& other, std::string_view left_out);
+  void Add(const std::string& other, std::span<const std::string> left_out);
 };
 
 }  // namespace daydream

@@ -24,6 +24,9 @@ constexpr size_t kFewRows = 3;
 constexpr size_t kDraws = 4096;
 // Rows of one group are wrong for one reason: they say nothing of another group.
 constexpr size_t kManyGroups = 2;
+// Expected errors, as shares of the step (chosen): up to the first the word may be high, above the
+// second it is low.
+constexpr double kSure = 0.05, kUnsure = 0.15;
 // An interval as long as the step itself decides nothing (chosen).
 constexpr double kUndecided = 1;
 // Chosen: steps that differ by a tenth are alike, and by half they are not.
@@ -107,6 +110,28 @@ std::string MeasuredRun(const Doubts& doubts) {
                      doubts.learned ? "one more" : "one");
 }
 
+// What tells more about this kind of prediction.
+std::string MoreOf(const Doubts& doubts) {
+  const std::string_view kind = doubts.checked.kind;
+  if (!doubts.learned && kind.ends_with(", no shapes")) return "record_shapes=True in the profiler";
+  return MeasuredRun(doubts);
+}
+
+// What is known of the optimization that is known worst.
+std::string HeldText(const Doubts& doubts) {
+  const LeastChecked& checked = doubts.checked;
+  if (checked.held.rows == 0) return "never checked";
+  return fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know",
+                     checked.kind, checked.held.inside, checked.held.rows);
+}
+
+// Rows of several groups, or runs that were measured here, tell what such predictions are off by,
+// whatever the model says of itself.
+bool IsKnown(const Doubts& doubts) {
+  const HeldRows& held = doubts.checked.held;
+  return doubts.learned || (held.groups >= kManyGroups && held.share >= kHeldWell);
+}
+
 // Why the word is low, and what would raise it; false when it is not low.
 bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   const ReplayCheck& replay = *doubts.replay;
@@ -121,28 +146,31 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   } else if (!replay.doubt.empty()) {
     p.why = replay.doubt;
     p.raise = "what the finding above says";
+  } else if (replay.window) {
+    p.why = "no step was marked: all that was recorded counts as one";
+    p.raise = "marks around each step: prof.step(), or daydream_torch.step()";
   } else if (error > 0.03) {
     p.why = fmt::format("the replay is off by {}", FormatPercent(error));
     p.raise = "steps that are alike: --steps, or a longer recording";
   } else if (typical > 0.10) {
     p.why = fmt::format("with typical lags the replay is off by {}", FormatPercent(typical));
     p.raise = "steps that are alike: --steps, or a longer recording";
-  } else if (!p.changes.warnings.empty() && !(doubts.learned && fits)) {
+  } else if (!p.changes.warnings.empty() && !(fits && IsKnown(doubts))) {
     p.why = p.changes.warnings.front();
     if (fits) p.raise = MeasuredRun(doubts);
   } else if (!doubts.learned && held.rows > 0 && held.share < kHeldWell) {
-    p.why = fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know",
-                        doubts.checked.kind, held.inside, held.rows);
-    p.raise = MeasuredRun(doubts);
-  } else if (!doubts.learned && !doubts.checked.kind.empty() && held.groups < kManyGroups &&
-             width > 0.30) {
-    p.why = fmt::format("{}, and the interval is {} of the step",
-                        held.groups == 0 ? "never checked" : "checked on one program only",
-                        FormatPercent(width));
-    p.raise = MeasuredRun(doubts);
+    p.why = HeldText(doubts);
+    p.raise = MoreOf(doubts);
+  } else if (const bool unchecked =
+                 !doubts.learned && !doubts.checked.kind.empty() && held.rows == 0;
+             *p.expected_error > (unchecked ? kSure : kUnsure)) {
+    p.why = fmt::format(
+        "expected to be off by {} of the step: {}", FormatPercent(*p.expected_error, 0),
+        doubts.learned ? Plural(doubts.checked.rows, "run") + " measured here" : HeldText(doubts));
+    p.raise = MoreOf(doubts);
   } else if (width > kUndecided) {
     p.why = fmt::format("the interval is {} of the step", FormatPercent(width));
-    p.raise = MeasuredRun(doubts);
+    p.raise = MoreOf(doubts);
   } else {
     return false;
   }
@@ -151,33 +179,37 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
 }
 
 void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
-  p.raise.clear();
-  if (IsLow(p, doubts, width)) return;
   const ReplayCheck& replay = *doubts.replay;
   const double error = std::fabs(replay.error());
   const double typical = std::fabs(replay.typical_error().value_or(0));
+  p.expected_error = std::hypot(doubts.expected, kMeanOfNormal * doubts.run,
+                                kMeanOfNormal * std::max(error, typical) / kNinety);
+  p.raise.clear();
+  if (IsLow(p, doubts, width)) return;
   const double unchecked = p.unchecked.value_or(0);
   const bool steps = replay.steps >= 2, replays = error <= 0.01 && typical <= 0.03;
-  const bool narrow = width <= 0.10, known = doubts.checked.rows > 0 && unchecked <= 0.10;
+  const bool near = *p.expected_error <= kSure,
+             known = doubts.checked.rows > 0 && unchecked <= 0.10;
   const HeldRows& held = doubts.checked.held;
-  const bool few =
-      !doubts.learned && !doubts.checked.kind.empty() && doubts.checked.rows < kFewRows;
-  const bool sure =
-      doubts.unsure_gpu.empty() && !few && replay.caution.empty() && p.changes.conditions.empty();
-  const bool high = steps && replays && narrow && known && sure;
+  const bool of_kind = !doubts.learned && !doubts.checked.kind.empty();
+  const bool few = of_kind && (held.rows < kFewRows || held.groups < kManyGroups);
+  const bool warned = !doubts.learned && !p.changes.warnings.empty();
+  const bool sure = doubts.unsure_gpu.empty() && !few && !warned && replay.caution.empty() &&
+                    p.changes.conditions.empty();
+  const bool high = steps && replays && near && known && sure;
   p.confidence = high ? Confidence::kHigh : Confidence::kMedium;
-  p.why = fmt::format("replay off by {}, interval {} of the step", FormatPercent(error),
-                      FormatPercent(width));
+  p.why = fmt::format("expected to be off by {} of the step; replay off by {}",
+                      FormatPercent(*p.expected_error, 0), FormatPercent(error));
   if (!high && !replay.caution.empty()) p.why += "; " + replay.caution;
   if (!p.changes.conditions.empty()) p.why += ", if what it needs holds";
   if (doubts.learned) {
     p.why += fmt::format(", {} measured here", Plural(doubts.checked.rows, "run"));
   } else if (held.rows > 0) {
-    p.why += fmt::format(", ranges of \"{}\" held {} of {} measured rows{}", doubts.checked.kind,
-                         held.inside, held.rows, few ? ", too few to be sure" : "");
+    p.why += fmt::format(", {}{}", HeldText(doubts), few ? ", too few to be sure" : "");
   } else if (doubts.checked.rows == 0) {
     p.why += ", no measured pair tells how well this is modelled, its error is a prior";
   }
+  if (warned) p.why += "; " + p.changes.warnings.front();
   if (!doubts.unsure_gpu.empty()) {
     p.why += fmt::format(", numbers of the {} are not sure", doubts.unsure_gpu);
   }
@@ -191,10 +223,8 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
     p.raise = "five recorded steps or more";
   } else if (!replays) {
     p.raise = "steps that are alike: --steps, or a longer recording";
-  } else if (doubts.checked.kind.ends_with("no shapes")) {
-    p.raise = "record_shapes=True in the profiler";
   } else {
-    p.raise = MeasuredRun(doubts);
+    p.raise = MoreOf(doubts);
   }
 }
 

@@ -28,8 +28,9 @@ struct Doubts {
   std::span<const Duration>
       resampled;  // step times with steps drawn anew (report/predict/step_spread.h)
   // Standard deviations, as shares of the step.
-  double model = 0;  // of the optimizations' effects (report/predict/residuals.h), or learned
-  double run = 0;    // what the same program differs by from run to run; 0 when in `model`
+  double model = 0;     // of the optimizations' effects (report/predict/residuals.h), or learned
+  double expected = 0;  // not of this form: the mean size of the same error
+  double run = 0;       // what the same program differs by from run to run; 0 when in `model`
   // How far the step is off when the recording's cost lies otherwise on the host's work, or is
   // another within its error, as a share: counts as the end of 90 %.
   double host = 0;
@@ -73,17 +74,24 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // faster by what runs differ by. The ends of the speed-up come from the same draws without the
 // first line: what steps differ by among themselves is on both sides of it, as a quick host is.
 //
-// The word says how far to believe the interval. Low when the recording itself is in doubt
-// (ReplayCheck::doubt); when steps that were alike come out 50 % apart; when the replay is off by
-// more than 3 %, or the typical replay by more than 10 %, or a transform warned and no run was
-// learned from; or when the optimizations that change more than 2 % of the step (all, when none
-// does) hold one whose ranges were checked on held rows and less than eight in ten were inside, or
-// one that was checked on fewer than two groups, where the interval is wider than 30 % of the step;
-// or when the interval is longer than the step. High when nothing was found that puts predictions
-// in doubt (ReplayCheck::caution), the replay is within 1 %, the typical one within 3 %, at least
-// two steps count, the interval is no wider than 10 %, held rows stand behind each of these
-// optimizations, no more than a tenth of the GPU time is in kernels that the model was never
-// checked on, and the changes have no conditions; else medium. `raise`: what would make it better.
+// The word says how far off the step is expected to be, and whether that can be believed.
+// Expected (Prediction::expected_error) are, as squares: `expected`, which is what held rows of
+// these optimizations were off by on average for a change of this size, and the means of the errors
+// of `run` and of the replay. Low above 15 % of the step, high up to 5 % (both chosen; decision 006
+// has what they held), else medium.
+//
+// Low also when the recording itself is in doubt (ReplayCheck::doubt), or is a window without marks
+// of steps; when steps that were alike come out 50 % apart; when the replay is off by more than
+// 3 %, or the typical replay by more than 10 %; when a transform warned, and neither were runs
+// learned from nor did rows of two groups hold; when the optimizations that change more than 2 % of
+// the step (all, when none does) hold one of
+// which less than eight in ten held rows were inside, or one that was never checked and changes
+// more than the above 5 %; or when the interval is longer than the step. High only when nothing was
+// found that puts predictions in doubt (ReplayCheck::caution), the replay is within 1 %, the
+// typical one within 3 %, at least two steps count, three held rows or more of two groups stand
+// behind each of these optimizations, none of them warned, no more than a tenth of the GPU time is
+// in kernels that the model was never checked on, and the changes have no conditions. `raise`: what
+// would make it better.
 void SetInterval(Prediction& p, const Doubts& doubts);
 
 }  // namespace daydream

@@ -292,9 +292,14 @@ class Predictor {
                                     .replays = out.replays});
   }
 
-  // Error of one optimization that changed the step by `delta`, as a share of the step.
-  double ErrorOfOne(const Application& a, Duration delta, LeastChecked& all,
-                    LeastChecked& large) const {
+  // What models are off by, as shares of the step: a standard deviation, and the mean.
+  struct Off {
+    double sigma = 0, mean = 0;
+  };
+
+  // Of one optimization that changed the step by `delta`.
+  Off ErrorOfOne(const Application& a, Duration delta, LeastChecked& all,
+                 LeastChecked& large) const {
     const ErrorKind kind = ErrorKindOf(a, *base_.graph, p_.changes.terms);
     const ModelError known = ModelErrorOf(kind.with_shapes, options_.left_out);
     const ModelError other = ModelErrorOf(kind.without_shapes, options_.left_out);
@@ -308,28 +313,30 @@ class Predictor {
       if (without > 0) share = DoseOf(kind.with_shapes, without, AsDouble(p_.step));
     }
     if (share > 0.02) large.Add(kind.main(), options_.left_out);
-    return share * (kind.known * known.sigma + (1 - kind.known) * other.sigma);
+    const double unknown = 1 - kind.known;
+    return {share * (kind.known * known.sigma + unknown * other.sigma),
+            share * (kind.known * known.mean + unknown * other.mean)};
   }
 
-  // By how much the step may be off because of the models, as a share of it.
-  double ModelShare(LeastChecked* by = nullptr) const {
+  // By how much the step may be off because of the models.
+  Off ModelShare(LeastChecked* by = nullptr) const {
     std::map<std::string_view, Duration> change;
     for (const CauseShare& c : p_.causes) change[c.opt] += c.delta;
-    double sum = 0;
+    Off squares;
     LeastChecked all, large;  // of all parts, however little they change
     for (const Application& a : scenario_) {
       auto it = change.find(a.transform->name);
       if (it == change.end() || a.transform->stated_by_user) continue;
-      const double error = ErrorOfOne(a, it->second, all, large);
-      sum += error * error;
+      const Off off = ErrorOfOne(a, it->second, all, large);
+      squares.sigma += off.sigma * off.sigma, squares.mean += off.mean * off.mean;
       change.erase(it);
     }
     if (by != nullptr) *by = large.kind.empty() ? all : large;
-    return std::sqrt(sum);
+    return {std::sqrt(squares.sigma), std::sqrt(squares.mean)};
   }
 
   void Correct() {
-    const double model = p_.step.ns > 0 ? ModelShare() : 0;
+    const double model = p_.step.ns > 0 ? ModelShare().sigma : 0;
     p_.learned = CorrectionFor(options_.learned, LearnedName(scenario_), DeviceName(*base_.graph),
                                std::hypot(model, kRunToRun));
     if (p_.learned.rows == 0) return;
@@ -344,12 +351,14 @@ class Predictor {
 
   Doubts FindDoubts(const Outcome& out) {
     Doubts doubts{.replay = &replay_};
-    doubts.model = p_.step.ns > 0 ? ModelShare(&doubts.checked) : 0;
+    const Off off = p_.step.ns > 0 ? ModelShare(&doubts.checked) : Off();
+    doubts.model = off.sigma, doubts.expected = off.mean;
     doubts.run = kRunToRun;
     const DeviceSpec* gpu = out.graph.model_changes().device.get();
     if (gpu != nullptr && !gpu->unsure.empty()) doubts.unsure_gpu = gpu->name;
     if (p_.learned.rows > 0) {
       doubts.model = p_.learned.sigma;
+      doubts.expected = kMeanOfNormal * p_.learned.sigma;
       doubts.run = 0;
       doubts.checked.rows = p_.learned.rows;
       doubts.learned = true;

@@ -6,15 +6,15 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "report/text/format.h"
 
 namespace daydream {
 namespace {
 
-#define RESIDUALS(kind, group, composed, rows, least, most, ...) \
-  {kind, group, composed, rows, least, most, {__VA_ARGS__}},
+#define RESIDUALS(kind, group, recorded, composed, published, least, most, ...) \
+  {kind, group, recorded, composed, published, least, most, {__VA_ARGS__}},
 const ResidualGroup kResiduals[] = {
 #include "report/predict/residuals.def"
 };
@@ -110,12 +110,13 @@ double AlikeInGroups(std::span<const ResidualGroup* const> groups) {
 
 double RowsThatCount(double rows, double alike) { return rows / (1 + (rows - 1) * alike); }
 
-ModelError ModelErrorOf(std::string_view kind, std::string_view left_out) {
+ModelError ModelErrorOf(std::string_view kind, std::span<const std::string> left_out) {
   const double prior = PriorOf(kind);
   ModelError known;
   std::vector<const ResidualGroup*> groups;
   for (const ResidualGroup& g : kResiduals) {
-    if (g.kind == kind && g.group != left_out && g.errors.size() > 0) groups.push_back(&g);
+    const bool kin = std::ranges::find(left_out, g.group) != left_out.end();
+    if (g.kind == kind && !kin && g.errors.size() > 0) groups.push_back(&g);
   }
   const double alike = AlikeInGroups(groups);
   double squares = kPriorGroups * prior * prior, count = kPriorGroups, most = 0;
@@ -127,7 +128,10 @@ ModelError ModelErrorOf(std::string_view kind, std::string_view left_out) {
     weights.push_back(RowsThatCount(rows, alike));
     count += weights.back();
     for (double e : g->errors) squares += weights.back() * e * e / rows;
+    const double sum = std::accumulate(g->errors.begin(), g->errors.end(), 0.0);
+    known.mean += sum / rows / static_cast<double>(groups.size());
   }
+  if (groups.size() < 2) known.mean = std::max(known.mean, kMeanOfNormal * prior);
   const size_t degrees = kPriorGroups + groups.size();
   const double scale = std::sqrt(squares / count);
   auto share_below = [&](double error) {
@@ -154,7 +158,8 @@ HeldRows HeldRowsOf(std::string_view kind) {
   double shares = 0;
   for (const ResidualGroup& g : kResiduals) {
     if (g.kind != kind || g.errors.size() == 0) continue;
-    const double end = kNormal * ModelErrorOf(kind, g.group).sigma;
+    const std::string own(g.group);
+    const double end = kNormal * ModelErrorOf(kind, {&own, 1}).sigma;
     const auto inside =
         static_cast<size_t>(std::ranges::upper_bound(g.errors, end) - g.errors.begin());
     held.rows += g.errors.size();
@@ -167,25 +172,28 @@ HeldRows HeldRowsOf(std::string_view kind) {
 }
 
 std::string CheckedText(std::string_view transform) {
-  size_t recorded = 0, composed = 0, telling = 0;
+  size_t recorded = 0, composed = 0, published = 0, telling = 0;
   double least = INFINITY, most = 0;
   for (const ResidualGroup& g : kResiduals) {
     if (!IsOf(g, transform)) continue;
-    (g.composed ? composed : recorded) += g.rows;
+    recorded += g.recorded, composed += g.composed, published += g.published;
     telling += g.errors.size();
     least = std::min(least, g.least), most = std::max(most, g.most);
   }
-  if (recorded + composed == 0) {
+  if (recorded + composed + published == 0) {
     return "never checked: no measured pair of before and after; intervals use the errors that are "
            "published for such predictions";
   }
-  std::string rows;
-  if (recorded > 0) rows = Plural(recorded, "recorded pair");
+  std::vector<std::string> kinds;
+  if (recorded > 0) kinds.push_back(Plural(recorded, "recorded pair"));
   if (composed > 0) {
-    rows += (rows.empty() ? "" : " and ") + Plural(composed, "composed step") +
-            " (put together from measured operators)";
+    kinds.push_back(Plural(composed, "composed step") + " (put together from measured operators)");
   }
-  const std::string range = recorded + composed == 1
+  if (published > 0) {
+    kinds.push_back(Plural(published, "published gain") + " (predicted from other programs)");
+  }
+  const std::string rows = fmt::format("{}", fmt::join(kinds, " and "));
+  const std::string range = recorded + composed + published == 1
                                 ? FormatPercent(most)
                                 : FormatPercent(least) + " to " + FormatPercent(most);
   return fmt::format("{} of before and after (docs/accuracy.md): the step was off by {}{}", rows,

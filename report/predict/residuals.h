@@ -14,12 +14,18 @@ namespace daydream {
 struct ResidualGroup {
   std::string_view kind;   // an optimization; for other GPUs report/predict/error_kind.h
   std::string_view group;  // "to T4"
-  bool composed = false;   // steps put together from operators that were measured one by one
-  size_t rows = 0;
+  // Of recordings of both sides; of steps put together from operators that were measured one by
+  // one; of gains that were published, predicted from a trace of another program.
+  size_t recorded = 0, composed = 0, published = 0;
   double least = 0, most = 0;            // |predicted / measured - 1|
   std::initializer_list<double> errors;  // ErrorOf() of the rows that tell something, ascending
+
+  size_t rows() const { return recorded + composed + published; }
 };
 std::span<const ResidualGroup> Residuals();
+// The kind of gains that were predicted from the trace of another program: whatever they are of,
+// they are as wrong as that, too, and say nothing about their own kind.
+inline constexpr std::string_view kAnotherProgram = "another program";
 
 // What the error of a prediction is a share of. A kind whose name begins with "gpu" times all work
 // anew: 1. Others are as wrong as what they change: |ln(after / before)|, which for small changes
@@ -29,10 +35,16 @@ double DoseOf(std::string_view kind, double before, double predicted);
 // than 0 where a row tells nothing: its change is less than three times what runs differ by.
 double ErrorOf(std::string_view kind, double before, double predicted, double measured);
 
+// Mean size of a normal error, in standard deviations: sqrt(2 / pi).
+inline constexpr double kMeanOfNormal = 0.7979;
+
 // How far off a prediction is expected to be, per dose.
 struct ModelError {
   double sigma = 0;  // of the normal error with the same 90 %
-  size_t rows = 0;   // measured rows behind it; 0: the prior alone
+  // Of the errors, each group counting the same. Where fewer than two groups are known no less than
+  // the prior's.
+  double mean = 0;
+  size_t rows = 0;  // measured rows behind it; 0: the prior alone
 };
 
 // How alike the errors of one group are: the intraclass correlation, 0 to 1, by an analysis of
@@ -51,9 +63,9 @@ double RowsThatCount(double rows, double alike);
 // has the prior alone, with a heavy tail. With each group counting once and the two at infinity
 // this would be conformal prediction for groups (Dunn, Wasserman and Ramdas, "Distribution-Free
 // Prediction Sets for Two-Layer Hierarchical Models", 2022), whose ranges end only with nine groups
-// or more (docs/decisions/006-intervals-are-drawn.md). `left_out` (a group) is not used: no row is
+// or more (docs/decisions/006-intervals-are-drawn.md). Groups of `left_out` are not used: no row is
 // judged by its own kin. O(rows).
-ModelError ModelErrorOf(std::string_view kind, std::string_view left_out = {});
+ModelError ModelErrorOf(std::string_view kind, std::span<const std::string> left_out = {});
 
 // Rows of `kind`, each judged without its own group: how many are inside of their ranges.
 struct HeldRows {

@@ -111,6 +111,8 @@ struct Prediction {
   // the doubt is about the recording, and all options share it.
   std::optional<double> least_as_recorded;
   Confidence confidence = Confidence::kMeasured;
+  // How far off the step is expected to be, on average, as a share of it: what the word goes by.
+  std::optional<double> expected_error;
   std::string why;    // what set the confidence
   std::string raise;  // what would raise it; empty: nothing that is known
   std::vector<CauseShare> causes;
@@ -160,7 +162,7 @@ struct WhatIfOptions {
   unsigned jobs = 1;
   size_t resampled = 256;                    // most step times that are drawn anew for an interval
   std::span<const LearnedRow> learned = {};  // of any optimizations and devices
-  std::string_view left_out = {};            // group of rows that may not judge itself
+  std::vector<std::string> left_out = {};    // groups of rows that may not judge their kin
   std::function<void(size_t done, size_t total)> progress;  // called from any thread, one at a time
 };
 

@@ -80,7 +80,7 @@ absl::Status Judge(const Pair& pair, const fs::path& traces, JudgedRow& row) {
                                                  .explain = false,
                                                  .kernel_time = kernels,
                                                  .profiled_alike = recorded,
-                                                 .left_out = pair.group}));
+                                                 .left_out = {pair.group}}));
   const Prediction& p = result.predictions[result.main];
   DD_RETURN_IF_ERROR(p.error);
   row.kind = ErrorKindOf(scenario[0], before.built.graph, p.changes.terms).main();
@@ -106,11 +106,14 @@ struct Everything {
   std::vector<JudgedRow> recorded, own;
   Composed composed;
   ScalingRows scaling;
+  std::vector<PublishedResult> published;
   std::vector<JudgedRow> All() const {
     std::vector<JudgedRow> all = recorded;
     all.insert(all.end(), own.begin(), own.end());
     all.insert(all.end(), composed.rows.begin(), composed.rows.end());
     all.insert(all.end(), scaling.rows.begin(), scaling.rows.end());
+    const std::vector<JudgedRow> gains = JudgedRows(published);
+    all.insert(all.end(), gains.begin(), gains.end());
     return all;
   }
 };
@@ -170,17 +173,25 @@ std::string ComposedSection(const Everything& rows) {
 std::string CoverageSection(const Everything& rows) {
   const std::vector<JudgedRow> all = rows.All();
   const Coverage c = CoverageOf(all), recorded = CoverageOf(rows.recorded);
+  const Coverage published = CoverageOf(JudgedRows(rows.published));
   return fmt::format(
-      "\n## Intervals\n\n"
-      "{} of {} measured values ({:.0f} %) are inside of the 90 % intervals, {} below and {} "
-      "above; "
-      "of the\nrecorded pairs {} of {}. The interval of a row uses no row of its group: not the "
-      "same program, the\nsame network, or the same GPU (`report/predict/residuals.def`). Errors "
-      "within a group are alike: count\ngroups, not rows.\n\n{}",
-      c.inside, c.intervals,
-      100.0 * static_cast<double>(c.inside) / std::max<double>(1, static_cast<double>(c.intervals)),
-      c.below, c.above, recorded.inside, recorded.intervals,
-      CoverageTable(all) + OutsideOfBars(all));
+             "\n## By kind\n\n"
+             "{} of {} measured values ({:.0f} %) are inside of the 90 % intervals, {} below and {} "
+             "above; of\nthe recorded pairs {} of {}, of the published gains {} of {}. The interval "
+             "of a row uses no row of its\ngroup: not the same program, the same network, or the "
+             "same GPU (`report/predict/residuals.def`). Errors\nare those of the step's time. "
+             "*Rows*: recorded pairs, our own recordings, composed steps and runs on many\nGPUs; "
+             "*published*: gains of programs whose traces nobody has, predicted from another trace "
+             "(below). The\nworst is first: the smallest share inside, then the largest error. Cards "
+             "that clock down with heat\nhave a line each.\n\n{}",
+             c.inside, c.intervals,
+             100.0 * static_cast<double>(c.inside) /
+                 std::max<double>(1, static_cast<double>(c.intervals)),
+             c.below, c.above, recorded.inside, recorded.intervals, published.inside,
+             published.intervals, CoverageTable(all) + OutsideOfBars(all)) +
+         "\nThe words of confidence (`report/predict/intervals.h` has the rule) over the same rows, "
+         "none of which\nknew its group:\n\n" +
+         WordTable(all);
 }
 
 // Median error of predicting each step's period from the step before it, where steps repeat: where
@@ -281,6 +292,7 @@ std::string Verdict(const Everything& rows) {
     if (worst == nullptr || std::abs(r.error()) > std::abs(worst->error())) worst = &r;
   }
   const Coverage c = CoverageOf(pairs), all = CoverageOf(rows.All());
+  const Coverage published = CoverageOf(JudgedRows(rows.published));
   std::string text = fmt::format(
       "**In short.** Of {} changes that were measured before and after, {} are inside of the 90 % "
       "interval; the\nmean error is {:.1f} %",
@@ -289,20 +301,24 @@ std::string Verdict(const Everything& rows) {
     text += fmt::format(", the worst {} ({})", Percent(worst->error()), worst->row);
   return text +
          fmt::format(
-             ". With steps composed\nof measured operators and runs on many GPUs it is {} of "
-             "{}. What nothing was compared with is [listed](#not-measured-yet).\n\n",
-             all.inside, all.intervals);
+             ". Of {} gains\nthat others published, of programs whose traces nobody has, {} are "
+             "inside. With steps composed of\nmeasured operators and runs on many GPUs it is {} of "
+             "{}. [By kind](#by-kind), the worst first; what nothing\nwas compared with is "
+             "[listed](#not-measured-yet).\n\n",
+             published.intervals, published.inside, all.inside, all.intervals);
 }
 
-std::string Page(const fs::path& traces, const fs::path& manifest, const Everything& rows) {
+std::string Page(const fs::path& traces, const Everything& rows) {
   std::string page = "# Accuracy\n\n" + Verdict(rows);
   page +=
       "Generated by `tests/accuracy/accuracy`; a test compares this page with a fresh run where\n"
       "the traces are at hand. They were recorded and published by others and are not part of\n"
       "this repository. Rows that are wrong stay. The link rate of `pin-memory` was chosen with "
       "its pair in view:\nthat is no independent test. No default of `prefetch` comes from the "
-      "loader pairs.\n\n"
-      "## Measured pairs\n\n"
+      "loader pairs.\n";
+  page += CoverageSection(rows);
+  page +=
+      "\n## Measured pairs\n\n"
       "Predicted from the recording *before* alone; times in ms per step (mean). *Kernel time* "
       "rows\ncompare kernels, collectives excluded, where the two recordings have other hosts or "
       "other numbers\nof ranks: their steps say nothing about the GPU. Where both sides were "
@@ -312,10 +328,9 @@ std::string Page(const fs::path& traces, const fs::path& manifest, const Everyth
       "|---|---|---|---|---|---|---|\n";
   for (const JudgedRow& pair : rows.recorded) page += PairRow(pair);
   page += OwnSection(rows);
-  page += CoverageSection(rows);
   page += ComposedSection(rows);
   page += ScalingSection(rows.scaling);
-  page += PublishedSection(traces, manifest.parent_path() / "published.csv");
+  page += PublishedSection(rows.published);
   page +=
       "\n## Replay of every trace\n\n"
       "Replay: the unchanged graph against the measured step. Typical: the same with every "
@@ -348,14 +363,20 @@ int Main(int argc, char** argv) {
                argv[1]);
     return 77;
   }
-  Everything rows = {JudgeRecorded(argv[1], argv[2]), {}, JudgeComposed(), JudgeScaling()};
+  auto published = JudgePublished(argv[1], fs::path(argv[2]).parent_path() / "published.csv");
+  if (!published.ok()) {
+    fmt::print(stderr, "{}\n", std::string(published.status().message()));
+    return 2;
+  }
+  Everything rows = {
+      JudgeRecorded(argv[1], argv[2]), {}, JudgeComposed(), JudgeScaling(), *std::move(published)};
   rows.own = JudgeOwnRecordings(DAYDREAM_SOURCE_DIR "/tests/data/h200");
   const std::string residuals = ResidualLines(rows.All());
   if (prints) {
     std::fputs(option == "--rows" ? RowsAsCsv(rows.All()).c_str() : residuals.c_str(), stdout);
     return 0;
   }
-  std::string page = Page(argv[1], argv[2], rows);
+  std::string page = Page(argv[1], rows);
   if (argc == 3) {
     std::fputs(page.c_str(), stdout);
     return 0;

@@ -17,19 +17,30 @@ namespace {
 
 using Rows = std::vector<const JudgedRow*>;
 
-std::string ResidualLine(std::string_view kind, std::string_view group, bool composed, size_t rows,
-                         double least, double most, std::span<const double> errors) {
-  std::string line = fmt::format("RESIDUALS(\"{}\", \"{}\", {}, {}, {:.3f}, {:.3f}", kind, group,
-                                 composed, rows, least, most);
+std::string ResidualLine(const ResidualGroup& g, std::span<const double> errors) {
+  std::string line = fmt::format("RESIDUALS(\"{}\", \"{}\", {}, {}, {}, {:.3f}, {:.3f}", g.kind,
+                                 g.group, g.recorded, g.composed, g.published, g.least, g.most);
   for (double e : errors) line += fmt::format(", {:.3f}", e);
   return line + ")\n";
 }
 
 // Predicted rows by kind and group.
-std::map<std::pair<std::string, std::string>, Rows> ByGroup(std::span<const JudgedRow> rows) {
-  std::map<std::pair<std::string, std::string>, Rows> groups;
+using Groups = std::map<std::pair<std::string, std::string>, Rows>;
+Groups ByGroup(std::span<const JudgedRow> rows) {
+  Groups groups;
   for (const JudgedRow& r : rows) {
     if (r.why.empty()) groups[{r.kind, r.group}].push_back(&r);
+  }
+  return groups;
+}
+
+// The same as report/predict/residuals.def has them: what stands in for another program tells
+// nothing of its own kind.
+Groups ByResiduals(std::span<const JudgedRow> rows) {
+  Groups groups;
+  for (const JudgedRow& r : rows) {
+    const std::string kind = r.stands_in ? std::string(kAnotherProgram) : r.kind;
+    if (r.why.empty()) groups[{kind, r.group}].push_back(&r);
   }
   return groups;
 }
@@ -97,6 +108,52 @@ std::string TableLine(const std::string& head, const Rows& rows) {
                      InsideText(coverage));
 }
 
+Coverage InsideOf(const Rows& rows) {
+  Coverage coverage;
+  for (const JudgedRow* r : rows) coverage.Add(*r);
+  return coverage;
+}
+
+double MeanError(const Rows& rows) {
+  Errors errors;
+  for (const JudgedRow* r : rows) errors.Add(r->error());
+  return errors.sum / std::max<double>(1, static_cast<double>(rows.size()));
+}
+
+// The kinds of which every card is a line of its own: cards that clock down with heat, each by how
+// it is cooled.
+std::map<std::string, Rows> ByCard(std::string_view kind, const Rows& rows) {
+  std::map<std::string, Rows> cards;
+  for (const JudgedRow* r : rows) {
+    cards[kind.starts_with("gpu, slot-powered") ? ": " + r->group : ""].push_back(r);
+  }
+  return cards;
+}
+
+// "6 | 15.2 | +5.7 | 6 of 6, 100 %", of published gains or of all others.
+std::string OfOrigin(const Rows& rows, bool published) {
+  Rows chosen;
+  Errors errors;
+  for (const JudgedRow* r : rows) {
+    if ((r->origin == RowOrigin::kPublished) != published) continue;
+    chosen.push_back(r), errors.Add(r->error());
+  }
+  if (chosen.empty()) return "| | |";
+  const auto n = static_cast<double>(chosen.size());
+  return fmt::format("{} | {:.1f} | {:+.1f} | {}", chosen.size(), 100 * errors.sum / n,
+                     100 * errors.signed_sum / n, InsideText(InsideOf(chosen)));
+}
+
+std::string ByOrigin(std::string_view head, const Rows& rows) {
+  return fmt::format("| {} | {} | {} | {} |", head, OfOrigin(rows, false), OfOrigin(rows, true),
+                     InsideText(InsideOf(rows)));
+}
+
+std::string ShownText(const Shown& shown) {
+  return fmt::format(" {:.1f} | {:.0f} to {:.0f} |\n", shown.rows, 100 * shown.low,
+                     100 * shown.high);
+}
+
 constexpr std::string_view kColumns = "rows | mean error, % | on average, % | worst, % | inside |";
 
 }  // namespace
@@ -107,7 +164,7 @@ absl::StatusOr<Prediction> PredictRow(const BuiltGraph& built, const ReplayCheck
   std::vector<std::vector<Application>> scenarios = {parsed};
   DD_ASSIGN_OR_RETURN(WhatIf result,
                       PredictAll(built, replay, scenarios,
-                                 {.alone = false, .explain = false, .left_out = row.group}));
+                                 {.alone = false, .explain = false, .left_out = row.left_out()}));
   Prediction p = std::move(result.predictions[result.main]);
   DD_RETURN_IF_ERROR(p.error);
   row.kind = ErrorKindOf(parsed.back(), built.graph, p.changes.terms).main();
@@ -118,19 +175,28 @@ absl::StatusOr<Prediction> PredictRow(const BuiltGraph& built, const ReplayCheck
   return p;
 }
 
+std::vector<std::string> JudgedRow::left_out() const {
+  std::vector<std::string> all = kin;
+  all.push_back(group);
+  return all;
+}
+
 std::string ResidualLines(std::span<const JudgedRow> rows) {
   std::string lines;
-  for (const auto& [key, members] : ByGroup(rows)) {
+  for (const auto& [key, members] : ByResiduals(rows)) {
     std::vector<double> errors;
-    double least = INFINITY, most = 0;
+    ResidualGroup group{.kind = key.first, .group = key.second, .least = INFINITY, .most = 0};
     for (const JudgedRow* r : members) {
-      least = std::min(least, std::fabs(r->error())), most = std::max(most, std::fabs(r->error()));
+      const double off = std::fabs(r->error());
+      group.least = std::min(group.least, off), group.most = std::max(group.most, off);
+      group.recorded += r->origin == RowOrigin::kRecorded ? 1 : 0;
+      group.composed += r->origin == RowOrigin::kComposed ? 1 : 0;
+      group.published += r->origin == RowOrigin::kPublished ? 1 : 0;
       const double e = ErrorOf(r->kind, r->before, r->predicted, r->measured);
       if (e >= 0) errors.push_back(e);
     }
     std::sort(errors.begin(), errors.end());
-    lines += ResidualLine(key.first, key.second, members.front()->composed, members.size(), least,
-                          most, errors);
+    lines += ResidualLine(group, errors);
   }
   return lines;
 }
@@ -138,8 +204,7 @@ std::string ResidualLines(std::span<const JudgedRow> rows) {
 std::string KeptResidualLines() {
   std::string lines;
   for (const ResidualGroup& g : Residuals()) {
-    lines += ResidualLine(g.kind, g.group, g.composed, g.rows, g.least, g.most,
-                          std::vector<double>(g.errors));
+    lines += ResidualLine(g, std::vector<double>(g.errors));
   }
   return lines;
 }
@@ -159,46 +224,85 @@ Coverage CoverageOf(std::span<const JudgedRow> rows) {
 }
 
 std::string CoverageTable(std::span<const JudgedRow> rows) {
+  struct Line {
+    double share, error;
+    std::string text;
+  };
+  std::vector<Line> lines;
   Rows all;
-  std::string table = fmt::format(
-      "| kind | {} independent rows | may be, % |\n|---|---|---|---|---|---|---|---|\n", kColumns);
   for (const auto& [kind, members] : ByKind(rows)) {
-    const Shown shown = WhatIsShown(kind, members);
-    table += fmt::format("{} {:.1f} | {:.0f} to {:.0f} |\n", TableLine(kind, members), shown.rows,
-                         100 * shown.low, 100 * shown.high);
     all.insert(all.end(), members.begin(), members.end());
+    for (const auto& [card, of_card] : ByCard(kind, members)) {
+      lines.push_back({InsideOf(of_card).share(), MeanError(of_card),
+                       ByOrigin(kind + card, of_card) + ShownText(WhatIsShown(kind, of_card))});
+    }
   }
-  return table + TableLine("all", all) + " | |\n";
+  std::ranges::stable_sort(lines, [](const Line& a, const Line& b) {
+    return std::pair(a.share, -a.error) < std::pair(b.share, -b.error);
+  });
+  std::string table =
+      "| kind | rows | mean error, % | on average, % | inside | published | mean error, % | on "
+      "average, % | inside | all inside | independent rows | may be, % |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const Line& line : lines) table += line.text;
+  return table + ByOrigin("all", all) + " | |\n";
 }
 
 std::string OutsideOfBars(std::span<const JudgedRow> rows) {
   std::vector<std::string> shown, silent, outside;
   for (const auto& [kind, members] : ByKind(rows)) {
-    Coverage c;
-    for (const JudgedRow* r : members) c.Add(*r);
-    const bool good = c.share() >= kLeastInside && c.share() <= kMostInside;
-    const bool telling = !WhatIsShown(kind, members).nothing();
-    if (good)
-      shown.push_back(kind);
-    else
-      (telling ? outside : silent)
-          .push_back(fmt::format("{} ({} of {})", kind, c.inside, c.intervals));
+    for (const auto& [card, of_card] : ByCard(kind, members)) {
+      const Coverage c = InsideOf(of_card);
+      const bool good = c.share() >= kLeastInside && c.share() <= kMostInside;
+      const bool telling = !WhatIsShown(kind, of_card).nothing();
+      if (good)
+        shown.push_back(kind + card);
+      else
+        (telling ? outside : silent)
+            .push_back(fmt::format("{}{} ({} of {})", kind, card, c.inside, c.intervals));
+    }
   }
-  const auto list = [](const std::vector<std::string>& kinds) {
-    return kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, "; "));
+  const auto list = [](std::string_view what, const std::vector<std::string>& kinds) {
+    return kinds.empty() ? "" : fmt::format("{}: {}.\n", what, fmt::join(kinds, "; "));
   };
-  return fmt::format(
-      "\nBetween {:.0f} and {:.0f} % are asked for. Inside of that: {}.\n"
-      "Outside of it: {}.\n"
-      "Outside, but of too few rows to say so: {}.\n"
-      "Rows of one group (a program, a network, a GPU) are wrong together: a group of n rows\n"
-      "counts as n / (1 + (n - 1) r) *independent rows* (Kish's design effect; r: how alike\n"
-      "errors within the groups of this kind are, their intraclass correlation), here and in\n"
-      "the intervals. *May be*: the exact 95 % interval of the share that is inside (Clopper\n"
-      "and Pearson, of so many rows). Where all of {:.0f} to {:.0f} % is in it, the rows\n"
-      "cannot say that the kind is outside.\n",
-      100 * kLeastInside, 100 * kMostInside, list(shown), list(outside), list(silent),
-      100 * kLeastInside, 100 * kMostInside);
+  return fmt::format("\nBetween {:.0f} and {:.0f} % are asked for.\n", 100 * kLeastInside,
+                     100 * kMostInside) +
+         list("Outside of it", outside) +
+         list("Outside of it, but of too few rows to say that the kind is", silent) +
+         list("Inside of it", shown) +
+         fmt::format(
+             "Rows of one group (a program, a network, a GPU) are wrong together: a group of n rows\n"
+             "counts as n / (1 + (n - 1) r) *independent rows* (Kish's design effect; r: how alike\n"
+             "errors within the groups of this kind are, their intraclass correlation), here and in\n"
+             "the intervals. *May be*: the exact 95 % interval of the share that is inside (Clopper\n"
+             "and Pearson, of so many rows). Where all of {:.0f} to {:.0f} % is in it, the rows\n"
+             "cannot say that the kind is outside.\n",
+             100 * kLeastInside, 100 * kMostInside);
+}
+
+std::string WordTable(std::span<const JudgedRow> rows) {
+  std::string table =
+      "| word | rows | of them published | mean error, % | nine in ten within, % | inside |\n"
+      "|---|---|---|---|---|---|\n";
+  for (std::string_view word : {"high", "medium", "low"}) {
+    Rows said;
+    size_t published = 0;
+    std::vector<double> errors;
+    for (const JudgedRow& r : rows) {
+      if (!r.why.empty() || r.word != word) continue;
+      said.push_back(&r), errors.push_back(std::fabs(r.error()));
+      published += r.origin == RowOrigin::kPublished ? 1 : 0;
+    }
+    if (said.empty()) {
+      table += fmt::format("| {} | 0 | | | | |\n", word);
+      continue;
+    }
+    std::ranges::sort(errors);
+    table += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {} |\n", word, said.size(), published,
+                         100 * MeanError(said), 100 * errors[(errors.size() * 9 - 1) / 10],
+                         InsideText(InsideOf(said)));
+  }
+  return table;
 }
 
 std::string GroupTable(std::span<const JudgedRow> rows) {

@@ -14,19 +14,26 @@ struct BuiltGraph;   // graph/build.h
 struct Prediction;   // report/predict/what_if.h
 struct ReplayCheck;  // there, too
 
+// Both sides recorded; put together from measured operators; a published gain, predicted from a
+// trace of another program.
+enum class RowOrigin : uint8_t { kRecorded, kComposed, kPublished };
+
 struct JudgedRow {
-  std::string kind;   // report/predict/error_kind.h
-  std::string row;    // "bert_large-inf-512-8: V100 to T4"
-  std::string group;  // left out as a whole when one of its rows is judged
+  std::string kind;              // report/predict/error_kind.h
+  std::string row;               // "bert_large-inf-512-8: V100 to T4"
+  std::string group;             // left out as a whole when one of its rows is judged
+  std::vector<std::string> kin;  // other groups that are left out, too
   std::string scenario;
   double before = 0, predicted = 0, measured = 0;  // ms
   std::optional<double> low, high;
   std::string why = {};   // not predicted: the reason
   std::string word = {};  // for its confidence; empty: it has none
-  bool composed = false;
+  RowOrigin origin = RowOrigin::kRecorded;
+  bool stands_in = false;  // predicted from the trace of another network
 
   bool inside() const { return low && high && *low <= measured && measured <= *high; }
   double error() const { return predicted / measured - 1; }
+  std::vector<std::string> left_out() const;  // `group` and `kin`
 };
 
 // Fills in what `scenario` (with paths) is predicted to bring: the kind, the step before and after,
@@ -49,10 +56,13 @@ struct Coverage {
 inline constexpr double kLeastInside = 0.80, kMostInside = 0.97;
 Coverage CoverageOf(std::span<const JudgedRow> rows);
 
-// A line for each kind, with how many rows it shows how much by, and one for all.
+// A line for each kind, worst first: rows of recordings and composed steps beside published gains,
+// what they show together, and one line for all. Slot-powered cards have a line each.
 std::string CoverageTable(std::span<const JudgedRow> rows);
 // The kinds that are between the bars, those that are not, and those of too few rows to say so.
 std::string OutsideOfBars(std::span<const JudgedRow> rows);
+// What predictions of each word of confidence were off by.
+std::string WordTable(std::span<const JudgedRow> rows);
 // A line for each kind and group.
 std::string GroupTable(std::span<const JudgedRow> rows);
 // Every row, comma-separated, with a head.

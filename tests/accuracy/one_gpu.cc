@@ -64,7 +64,9 @@ void PredictRows(const TrainedModel& model, std::vector<AskedRow> asked,
   auto predict = [&]() -> absl::Status {
     DD_ASSIGN_OR_RETURN(const auto trace, OneGpu(model));
     DD_ASSIGN_OR_RETURN(const BuiltGraph built, BuildGraph(trace));
-    DD_ASSIGN_OR_RETURN(const ReplayCheck replay, CheckReplay(built, nullptr));
+    DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
+    // Published steps are means of many, and one step as they stand.
+    replay.steps = 2, replay.window = false;
     for (AskedRow& a : asked) {
       const absl::Status status = PredictAsked(built, replay, a);
       if (!status.ok()) a.row.why = Message(status);
@@ -74,7 +76,7 @@ void PredictRows(const TrainedModel& model, std::vector<AskedRow> asked,
   const absl::Status status = predict();
   for (AskedRow& a : asked) {
     if (!status.ok()) a.row.why = Message(status);
-    a.row.composed = true;
+    a.row.origin = RowOrigin::kComposed;
     rows.push_back(std::move(a.row));
   }
 }

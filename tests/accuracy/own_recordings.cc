@@ -15,6 +15,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The network of a recorded model: its rows are of one group with others of the same network.
+std::string NetworkOf(const std::string& model) {
+  const std::map<std::string, std::string> names = {{"bert_base", "BERT-base"},
+                                                    {"gnmt", "GNMT"},
+                                                    {"gpt2_medium", "GPT-2 medium"},
+                                                    {"resnet50", "ResNet-50"},
+                                                    {"vgg19", "VGG-19"}};
+  const auto it = names.find(model);
+  return it == names.end() ? model : it->second;
+}
+
 // model,variant,"options",step_ms,sync_ms,batch,peak_mb,clean,why
 struct Line {
   std::string model, variant, options;
@@ -55,7 +66,7 @@ std::vector<JudgedRow> JudgeOwnRecordings(const fs::path& folder) {
     const bool parsed = Parse(text, line);
     if (parsed && (!line.clean || line.options.empty())) continue;
     JudgedRow row{.row = fmt::format("{} on H200: {}", line.model, line.variant),
-                  .group = line.model + " on H200",
+                  .group = NetworkOf(line.model),
                   .scenario = line.options,
                   .measured = line.step_ms};
     if (!parsed) row.why = "not a row: " + text;

@@ -10,6 +10,10 @@
 #include <fmt/format.h>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "report/predict/error_kind.h"
+#include "report/predict/intervals.h"
+#include "report/predict/residuals.h"
 #include "tests/accuracy/loaded.h"
 #include "transforms/scenario/scenario.h"
 
@@ -36,33 +40,59 @@ std::string Together(std::string_view first, std::string_view second) {
 
 struct Cost {
   double value = 0, low = 0, high = 0;
+  std::string word;  // for how sure it is
+  std::string kind;  // of the error of what was asked about
 };
 
-// Times and sizes of what a scenario makes of a trace, as far as `unit` asks. Sizes have no
+// What a row asks about: of `to`, the first that `from` has not, or else the first.
+absl::StatusOr<Application> AskedOf(const PublishedRow& row) {
+  DD_ASSIGN_OR_RETURN(std::vector<Application> to, ParseScenario(row.to));
+  std::vector<Application> from;
+  if (!row.from.empty()) {
+    DD_ASSIGN_OR_RETURN(from, ParseScenario(row.from));
+  }
+  const auto is_new = [&](const Application& a) {
+    return std::ranges::none_of(from,
+                                [&](const Application& b) { return b.transform == a.transform; });
+  };
+  const auto first = std::ranges::find_if(to, is_new);
+  return first != to.end() ? *first : to.front();
+}
+
+// Times and sizes of what a scenario makes of a trace, as far as `row` asks. Sizes have no
 // interval.
 absl::StatusOr<Cost> CostOf(const Loaded& loaded, const std::string& scenario,
-                            std::string_view unit, bool limits_hold) {
-  const bool memory = unit == "GB";
+                            const PublishedRow& row, bool limits_hold) {
   std::vector<std::vector<Application>> scenarios;
   if (!scenario.empty()) {
     DD_ASSIGN_OR_RETURN(std::vector<Application> parsed, ParseScenario(scenario));
     scenarios.push_back(std::move(parsed));
   }
+  std::vector<std::string> left_out = row.kin;
+  left_out.push_back(row.group);
   // Both sides of a published gain ran on one host, whatever it is to the recorded one.
-  DD_ASSIGN_OR_RETURN(
-      WhatIf result,
-      PredictAll(
-          loaded.built, loaded.replay, scenarios,
-          {.alone = false, .explain = false, .limits_hold = limits_hold, .profiled_alike = true}));
+  DD_ASSIGN_OR_RETURN(WhatIf result, PredictAll(loaded.built, loaded.replay, scenarios,
+                                                {.alone = false,
+                                                 .explain = false,
+                                                 .limits_hold = limits_hold,
+                                                 .profiled_alike = true,
+                                                 .left_out = std::move(left_out)}));
   const Prediction& p = result.predictions[scenarios.empty() ? 0 : result.main];
   DD_RETURN_IF_ERROR(p.error);
-  if (!memory) {
-    if (!p.low || !p.high) return Cost{p.step.seconds(), 0, 0};
-    return Cost{p.step.seconds(), p.low->seconds(), p.high->seconds()};
+  DD_ASSIGN_OR_RETURN(const Application asked, AskedOf(row));
+  Cost cost{.value = p.step.seconds(),
+            .word = std::string(Name(p.confidence)),
+            .kind = ErrorKindOf(asked, loaded.built.graph, p.changes.terms).main()};
+  if (row.unit != "GB") {
+    if (p.low && p.high) cost.low = p.low->seconds(), cost.high = p.high->seconds();
+    return cost;
   }
-  if (p.peak && !p.peak->unknown) return Cost{p.peak->peak, 0, 0};
-  return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                    {.code = "E0601", .what = "peak memory not known"});
+  if (!p.peak || p.peak->unknown) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0601", .what = "peak memory not known"});
+  }
+  cost.value = p.peak->peak;
+  return cost;
 }
 
 bool HasLimit(const std::string& scenario) {
@@ -72,20 +102,60 @@ bool HasLimit(const std::string& scenario) {
          std::ranges::any_of(*parsed, [](const Application& a) { return a.transform->bound; });
 }
 
+// The row as the step of so many examples as before: of another batch, the step itself.
+JudgedRow AsJudged(const PublishedRow& row, const Cost& changed, const PredictedGain& gain) {
+  const double before = row.unit == "rate" ? 1000 / row.before : row.before;
+  const double more = changed.kind.starts_with("batch") ? row.examples : 1;
+  return {.kind = changed.kind,
+          .row = row.name,
+          .group = row.group,
+          .kin = row.kin,
+          .scenario = row.changed(),
+          .before = before,
+          .predicted = more * before / gain.gain,
+          .measured = more * before / row.gain(),
+          .low = more * before / gain.high,
+          .high = more * before / gain.low,
+          .word = changed.word,
+          .origin = RowOrigin::kPublished,
+          .stands_in = row.stands_in};
+}
+
+// What a gain of this size may be off by, as a factor: the model of what is asked about, and the
+// other program where the trace is of one, without the rows of the same groups. The interval of the
+// scenario as a whole has what each of its parts makes of the recorded step, which is not the one
+// before the change that was published.
+double OffBy(const PublishedRow& row, const Cost& changed, double gain) {
+  std::vector<std::string> left_out = row.kin;
+  left_out.push_back(row.group);
+  double sigma = ModelErrorOf(changed.kind, left_out).sigma;
+  if (row.stands_in) sigma = std::max(sigma, ModelErrorOf(kAnotherProgram, left_out).sigma);
+  const double step = changed.kind.starts_with("batch") ? row.examples / gain : 1 / gain;
+  return 1 + kNinety * std::hypot(sigma * DoseOf(changed.kind, 1, step), kRunToRun);
+}
+
 // A limit that brings the trace nearer holds of the published program; one that is asked about has
 // no interval. By the trace of this row. A change that finds nothing to do is no gain. The interval
-// is that of what the change leads to; what it starts from counts as known.
-absl::StatusOr<PredictedGain> Predict(const Loaded& loaded, const PublishedRow& row) {
+// is that of what the change leads to, and no narrower than OffBy() says; what it starts from
+// counts as known.
+void Predict(const Loaded& loaded, PublishedResult& result) {
+  const PublishedRow& row = result.row;
   const bool hold = !HasLimit(row.from) && !HasLimit(row.to);
-  DD_ASSIGN_OR_RETURN(const Cost base, CostOf(loaded, row.base(), row.unit, hold));
-  absl::StatusOr<Cost> changed = CostOf(loaded, row.changed(), row.unit, hold);
-  if (!changed.ok()) {
-    if (DiagnosticOf(changed.status()).code == "E0601") return PredictedGain{};
-    return changed.status();
+  const absl::StatusOr<Cost> base = CostOf(loaded, row.base(), row, hold);
+  const absl::StatusOr<Cost> changed = CostOf(loaded, row.changed(), row, hold);
+  if (!base.ok() || !changed.ok()) {
+    const absl::Status status = base.ok() ? changed.status() : base.status();
+    const bool nothing = base.ok() && DiagnosticOf(status).code == "E0601";
+    if (!nothing) result.predicted = status;
+    return;
   }
-  const double most = row.examples * base.value;
-  if (changed->low <= 0) return PredictedGain{most / changed->value, 0, 0};
-  return PredictedGain{most / changed->value, most / changed->high, most / changed->low};
+  const double most = row.examples * base->value;
+  result.predicted = PredictedGain{most / changed->value, 0, 0};
+  if (changed->low <= 0) return;
+  const double gain = result.predicted->gain, off = OffBy(row, *changed, gain);
+  result.predicted->low = std::min(most / changed->high, gain / off);
+  result.predicted->high = std::max(most / changed->low, gain * off);
+  result.judged = AsJudged(row, *changed, *result.predicted);
 }
 
 struct Section {
@@ -119,8 +189,9 @@ bool IsFarOff(const PublishedRow& row, const PredictedGain& predicted) {
   return std::max(off, 1 / off) > 1.25;
 }
 
-void Add(Section& section, const PublishedRow& row,
-         const absl::StatusOr<PredictedGain>& predicted) {
+void Add(Section& section, const PublishedResult& result) {
+  const PublishedRow& row = result.row;
+  const absl::StatusOr<PredictedGain>& predicted = result.predicted;
   constexpr std::string_view kVerdicts[] = {"agrees", "**direction only**", "**differs**"};
   std::string outcome = " | | ";
   Agreement agreement = Agreement::kDiffers;
@@ -174,7 +245,7 @@ absl::StatusOr<std::vector<PublishedRow>> ReadPublished(const fs::path& csv) {
     ++number;
     if (line.empty() || line[0] == '#') continue;
     std::vector<std::string> f = Fields(line);
-    f.resize(std::max<size_t>(f.size(), 12));
+    f.resize(std::max<size_t>(f.size(), 14));
     PublishedRow row{.name = f[0],
                      .trace = f[1],
                      .nearer = f[2],
@@ -182,13 +253,18 @@ absl::StatusOr<std::vector<PublishedRow>> ReadPublished(const fs::path& csv) {
                      .to = f[4],
                      .unit = f[7],
                      .source = f[9],
-                     .why = f[10],
-                     .differs = f[11]};
+                     .why = f[12],
+                     .differs = f[13],
+                     .stands_in = f[11] == "yes"};
+    row.kin = absl::StrSplit(f[10], " + ");
+    row.group = row.kin.front();
+    row.kin.erase(row.kin.begin());
     const bool numbers = absl::SimpleAtod(f[5], &row.before) &&
                          absl::SimpleAtod(f[6], &row.after) &&
                          absl::SimpleAtod(f[8], &row.examples) && row.before > 0 && row.after > 0;
+    const bool told = f[11].empty() || row.stands_in;
     const bool unit = row.unit == "ms" || row.unit == "rate" || row.unit == "GB";
-    if (f.size() > 12 || !numbers || !unit) {
+    if (f.size() > 14 || !numbers || !unit || !told) {
       return absl::InvalidArgumentError(fmt::format("{}:{}: not a row", csv.string(), number));
     }
     rows.push_back(std::move(row));
@@ -215,22 +291,41 @@ Agreement Compare(double published, const PredictedGain& predicted) {
                                                                  : Agreement::kDiffers;
 }
 
-std::string PublishedSection(const fs::path& traces, const fs::path& csv) {
-  absl::StatusOr<std::vector<PublishedRow>> rows = ReadPublished(csv);
-  if (!rows.ok()) return fmt::format("\n{}\n", std::string(rows.status().message()));
-  Section section;
+absl::StatusOr<std::vector<PublishedResult>> JudgePublished(const fs::path& traces,
+                                                            const fs::path& csv) {
+  DD_ASSIGN_OR_RETURN(std::vector<PublishedRow> rows, ReadPublished(csv));
+  std::vector<PublishedResult> results;
   std::map<std::string, absl::StatusOr<Loaded>> loaded;
-  for (const PublishedRow& row : *rows) {
-    if (!row.judged()) {
-      section.not_judged +=
-          fmt::format("* {} ({}): {:.2f}x. {}.\n", row.name, row.source, row.gain(), row.why);
-      continue;
+  for (PublishedRow& row : rows) {
+    PublishedResult& result = results.emplace_back(PublishedResult{.row = std::move(row)});
+    if (!result.row.judged()) continue;
+    auto [it, inserted] = loaded.try_emplace(result.row.trace, absl::UnknownError("not loaded"));
+    if (inserted) it->second = Load(traces / result.row.trace);
+    if (it->second.ok())
+      Predict(*it->second, result);
+    else
+      result.predicted = it->second.status();
+  }
+  return results;
+}
+
+std::vector<JudgedRow> JudgedRows(std::span<const PublishedResult> results) {
+  std::vector<JudgedRow> rows;
+  for (const PublishedResult& r : results) {
+    if (r.row.judged() && r.has_interval()) rows.push_back(r.judged);
+  }
+  return rows;
+}
+
+std::string PublishedSection(std::span<const PublishedResult> results) {
+  Section section;
+  for (const PublishedResult& r : results) {
+    if (r.row.judged()) {
+      Add(section, r);
+    } else {
+      section.not_judged += fmt::format("* {} ({}): {:.2f}x. {}.\n", r.row.name, r.row.source,
+                                        r.row.gain(), r.row.why);
     }
-    auto [it, inserted] = loaded.try_emplace(row.trace, absl::UnknownError("not loaded"));
-    if (inserted) it->second = Load(traces / row.trace);
-    Add(section, row,
-        it->second.ok() ? Predict(*it->second, row)
-                        : absl::StatusOr<PredictedGain>(it->second.status()));
   }
   std::string text =
       "\n## Published figures without traces\n\n"
@@ -239,7 +334,9 @@ std::string PublishedSection(const fs::path& traces, const fs::path& csv) {
       "Where the published description tells a batch, a GPU or a bound that the trace\n"
       "does not have, a scenario on both sides brings the trace nearer. Trace and scenario follow "
       "from\n"
-      "the description, not from the outcome; what was changed after a first run, and why, is in\n"
+      "the description, not from the outcome. Where the trace is of another network (a \"yes\" in "
+      "the file), the\ninterval knows what such predictions of other programs were off by; others "
+      "count in the intervals of\ntheir kind. What was changed after a first run, and why, is in\n"
       "`tests/accuracy/published.csv`. *Predicted* is the published value before, changed by as "
       "much as the\n"
       "prediction changes the trace, with its 90 % interval; the error is that of the gain in "

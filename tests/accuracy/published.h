@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tests/accuracy/judged.h"
 
 namespace daydream {
 
@@ -14,7 +15,9 @@ namespace daydream {
 struct PublishedRow {
   std::string name, trace, nearer, from, to;
   double before = 0, after = 0, examples = 1;
-  std::string unit, source, why, differs;
+  std::string unit, source, group, why, differs;
+  std::vector<std::string> kin;  // other groups of the same network or GPU
+  bool stands_in = false;        // the trace is of another network
 
   bool judged() const { return !trace.empty(); }
   double gain() const;       // published, above 1 is better
@@ -39,7 +42,21 @@ std::string_view SizeClass(double gain);
 enum class Agreement : uint8_t { kAgrees, kDirection, kDiffers };
 Agreement Compare(double published, const PredictedGain& predicted);
 
-// A section of docs/accuracy.md: a row for each line of `csv`, predicted from a trace in `traces`.
-std::string PublishedSection(const std::filesystem::path& traces, const std::filesystem::path& csv);
+// A row of the table and what was made of it; `judged` has a kind, and an interval of which no row
+// of its groups knows, when there is one.
+struct PublishedResult {
+  PublishedRow row;
+  absl::StatusOr<PredictedGain> predicted = PredictedGain{};
+  JudgedRow judged = {};
+
+  bool has_interval() const { return predicted.ok() && predicted->has_interval(); }
+};
+// Each line of `csv`, in its order; judged rows predicted from a trace in `traces`.
+absl::StatusOr<std::vector<PublishedResult>> JudgePublished(const std::filesystem::path& traces,
+                                                            const std::filesystem::path& csv);
+// Those with an interval.
+std::vector<JudgedRow> JudgedRows(std::span<const PublishedResult> results);
+// A section of docs/accuracy.md.
+std::string PublishedSection(std::span<const PublishedResult> results);
 
 }  // namespace daydream

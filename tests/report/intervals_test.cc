@@ -28,70 +28,116 @@ WhatIf Ask(const BuiltGraph& built, const std::string& spec) {
   return *std::move(result);
 }
 
+// A kind that was checked well.
+LeastChecked Checked() {
+  return {.kind = "prefetch",
+          .rows = 20,
+          .held = {.rows = 20, .inside = 18, .groups = 3, .share = 0.9}};
+}
+
 TEST(Intervals, WordsFollowTheWrittenRule) {
   ReplayCheck replay = ExactReplay(5);
   Prediction p;
   p.step = Duration::Ms(80);
-  Doubts doubts{.replay = &replay, .checked = {.kind = "prefetch", .rows = 3}};
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kHigh);
-  doubts.checked.rows = 2;
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium) << "few rows hold by chance";
-  doubts.checked.rows = 3;
+  Doubts doubts{.replay = &replay, .expected = 0.04, .checked = Checked()};
+  const auto word = [&] {
+    SetInterval(p, doubts);
+    return p.confidence;
+  };
+  EXPECT_EQ(word(), Confidence::kHigh);
+  EXPECT_NEAR(p.expected_error.value_or(0), 0.04, 1e-9);
+  EXPECT_THAT(p.why, testing::HasSubstr("expected to be off by 4 % of the step"));
+  EXPECT_THAT(p.why, testing::HasSubstr("18 of 20"));
+  EXPECT_EQ(p.low, p.high);
+  doubts.run = 0.05;
+  EXPECT_EQ(word(), Confidence::kMedium) << "the next run may well be further off than the model";
+  doubts.run = 0;
+  doubts.checked.held.rows = 2;
+  EXPECT_EQ(word(), Confidence::kMedium) << "few rows hold by chance";
+  doubts.checked = Checked();
+  doubts.checked.held.groups = 1;
+  EXPECT_EQ(word(), Confidence::kMedium) << "rows of one group are wrong together";
+  doubts.checked = Checked();
   doubts.unsure_gpu = "B200";
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  EXPECT_EQ(word(), Confidence::kMedium);
   EXPECT_THAT(p.why, testing::HasSubstr("numbers of the B200 are not sure"));
   doubts.unsure_gpu.clear();
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.low, p.high);
   p.unchecked = 0.2;
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);
-  doubts.checked = {.kind = "prefetch", .rows = 0};
+  EXPECT_EQ(word(), Confidence::kMedium);
   p.unchecked.reset();
+  replay.steps = 1;
+  EXPECT_EQ(word(), Confidence::kMedium);
+  EXPECT_EQ(p.raise, "five recorded steps or more");
+  replay.steps = 5;
+  replay.simulated = Duration::Ms(105);
+  EXPECT_EQ(word(), Confidence::kLow);
+  replay = ExactReplay(5);
+  replay.window = true;
+  EXPECT_EQ(word(), Confidence::kLow) << "what was recorded need not be a step";
+  EXPECT_THAT(p.raise, testing::HasSubstr("marks"));
+}
+
+// The larger the error that rows of this kind had for changes of this size, the lower the word.
+TEST(Intervals, WordsFollowWhatHeldRowsWereOffBy) {
+  const ReplayCheck replay = ExactReplay(5);
+  Prediction p;
+  p.step = Duration::Ms(80);
+  Doubts doubts{.replay = &replay, .checked = Checked()};
+  const auto at = [&](double expected) {
+    doubts.expected = expected;
+    SetInterval(p, doubts);
+    return p.confidence;
+  };
+  EXPECT_EQ(at(0.05), Confidence::kHigh);
+  EXPECT_EQ(at(0.06), Confidence::kMedium);
+  EXPECT_EQ(at(0.15), Confidence::kMedium);
+  EXPECT_EQ(at(0.16), Confidence::kLow);
+  EXPECT_THAT(p.why, testing::HasSubstr("expected to be off by 16 % of the step"));
+  EXPECT_THAT(p.raise, testing::HasSubstr("--learn"));
+  doubts.checked.kind = "batch, no shapes";
+  EXPECT_EQ(at(0.16), Confidence::kLow);
+  EXPECT_THAT(p.raise, testing::HasSubstr("record_shapes=True"));
+  doubts.checked.held.share = 0.7;
+  EXPECT_EQ(at(0.01), Confidence::kLow) << "its ranges do not hold";
+  doubts.checked = {.kind = "gist", .rows = 0};
+  EXPECT_EQ(at(0.04), Confidence::kMedium) << "never checked, and it changes little";
+  EXPECT_EQ(at(0.06), Confidence::kLow);
+  EXPECT_THAT(p.why, testing::HasSubstr("never checked"));
+  doubts.checked = Checked();
+  doubts.expected = 0;
+  doubts.params = {{Duration::Ms(30), Duration::Ms(140), 0.5}};
   SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  EXPECT_EQ(p.confidence, Confidence::kLow) << "an interval as long as the step decides nothing";
+}
+
+TEST(Intervals, ParametersAreDrawnFromTheirRanges) {
+  const ReplayCheck replay = ExactReplay(5);
+  Prediction p;
+  p.step = Duration::Ms(80);
+  Doubts doubts{.replay = &replay, .checked = Checked()};
   doubts.params = {{Duration::Ms(70), Duration::Ms(100), 0.5}};
   SetInterval(p, doubts);
   EXPECT_NEAR(p.low->ms(), 71, 0.5);  // a twentieth of the range is left out at either end
   EXPECT_NEAR(p.high->ms(), 98, 0.5);
-  EXPECT_EQ(p.confidence, Confidence::kLow);  // wide, and never checked
-  EXPECT_THAT(p.raise, testing::HasSubstr("--learn"));
-  doubts.checked.rows = 20;
-  doubts.checked.held = {.rows = 20, .inside = 18, .groups = 3, .share = 0.9};
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);  // wide, but such ranges hold
-  EXPECT_THAT(p.why, testing::HasSubstr("18 of 20"));
-  doubts.checked.held.share = 0.7;
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kLow);  // they do not
-  doubts.checked.held.share = 0.9;
-  doubts.params.clear();
-  replay.steps = 1;
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);
-  EXPECT_EQ(p.raise, "five recorded steps or more");
-  replay.steps = 5;
-  replay.simulated = Duration::Ms(105);
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kLow);
 }
 
 // A doubt is about the model and goes with runs that were measured; what has to hold in the program
 // is no doubt about the model.
 TEST(Intervals, ADoubtLowersTheWordAndAConditionOnlyKeepsItFromHigh) {
   const ReplayCheck replay = ExactReplay(5);
-  Doubts doubts{.replay = &replay, .checked = {.kind = "prefetch", .rows = 3}};
+  Doubts doubts{.replay = &replay, .checked = Checked()};
   Prediction p;
   p.step = Duration::Ms(80);
   p.changes.conditions = {"right only if nothing is decided by their values: x"};
   SetInterval(p, doubts);
   EXPECT_EQ(p.confidence, Confidence::kMedium);
-  EXPECT_THAT(p.why, testing::EndsWith(", if what it needs holds"));
+  EXPECT_THAT(p.why, testing::HasSubstr(", if what it needs holds"));
   p.changes.conditions.clear();
   p.changes.warnings = {"whether it takes the whole model cannot be seen here"};
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium) << "rows of three groups say what it is off by";
+  EXPECT_THAT(p.why, testing::HasSubstr(p.changes.warnings[0]));
+  doubts.checked.held.groups = 1;
   SetInterval(p, doubts);
   EXPECT_EQ(p.confidence, Confidence::kLow);
   EXPECT_EQ(p.why, p.changes.warnings[0]);
@@ -111,10 +157,10 @@ TEST(Intervals, ADoubtLowersTheWordAndAConditionOnlyKeepsItFromHigh) {
 TEST(Intervals, LearnedRunsCallForOneMore) {
   const ReplayCheck replay = ExactReplay(5);
   Doubts doubts{.replay = &replay, .checked = {.kind = "prefetch", .rows = 1}};
-  for (const double model : {0.1, 0.5}) {  // medium, and low by its width
+  for (const double model : {0.1, 0.5}) {  // medium, and low
     Prediction p;
     p.step = Duration::Ms(100);
-    doubts.model = model;
+    doubts.model = doubts.expected = model;
     doubts.learned = true;
     SetInterval(p, doubts);
     EXPECT_THAT(p.raise, testing::StartsWith("one more measured run, kept with"));

@@ -6,21 +6,13 @@
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
+#include "tools/output/refused.h"
 #include "tools/output/whatif_output.h"
 
 namespace daydream {
 namespace {
 
 double Percent(double share) { return share * 100; }
-
-void WriteError(const absl::Status& status, JsonWriter& json) {
-  Diagnostic d = DiagnosticOf(status);
-  json.Key("error").BeginObject();
-  json.Key("code").String(d.code).Key("what").String(d.what);
-  if (!d.why.empty()) json.Key("why").String(d.why);
-  if (!d.fix.empty()) json.Key("fix").String(d.fix);
-  json.EndObject();
-}
 
 void WriteBoundBy(const BoundBy& path, JsonWriter& json) {
   Duration sum = path.gpu + path.cpu + path.comm + path.data;
@@ -329,7 +321,8 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
     json.Null();
   }
   json.Key("confidence_why").String(p.why);
-  json.Key("confidence_raise").String(p.raise);
+  json.Key("confidence_raise").String(p.raise).Key("expected_error");
+  p.expected_error ? json.Rounded(*p.expected_error, 6) : json.Null();
   WriteCauses(p, json);
   WriteBoundBy(p.path, json);
   WriteMemoryChange(p, json);

@@ -44,19 +44,20 @@ pauses that the other steps had. They hold within 3 %, are doubtful within 10 %,
 above that. "In the mean, not for each step": a single step, which is named, is further
 off. See also: typical lags.)"},
     {"confidence",
-     R"(One word for how far to believe the interval of a prediction.
-  low     the recording is in doubt, or the replay is off by more than 3 %, or by more than
-          10 % with typical lags; or there is a doubt about the optimization, and no run with it
-          was kept (--learn); or predictions of its kind were compared with measured rows, and
-          less than eight in ten lay inside of intervals that did not know them; or its kind
-          was compared with no or one program, and the interval is wider than 30 % of the step
-  high    the replay is within 1 %, within 3 % with typical lags, two steps or more count, the
-          interval is no wider than 10 % of the step, measured rows stand behind every
-          optimization that changes more than 2 % of it (behind all, when none does), no more
-          than a tenth of the GPU time is in kernels that the model was never checked on, and
+     R"(One word for how far off the predicted step is expected to be, on average: what measured
+rows of the same kind of prediction were off by for a change of this size (docs/accuracy.md),
+with what runs differ by and what the replay is off by (expected_error in JSON, as a share).
+  high    up to 5 % of the step; the replay is within 1 %, within 3 % with typical lags, two
+          steps or more count, three rows or more of two programs were compared, no more than
+          a tenth of the GPU time is in kernels that the model was never checked on, and
           nothing has to hold in the program that the recording cannot show
-  medium  everything between
-  given   the step that --true-step named; measured: the recorded one
+  medium  up to 15 %
+  low     above, or above 5 % of a kind that was never compared; or the recording is in doubt,
+          or holds no marks of steps, or the replay is off by more than 3 %, or by more than
+          10 % with typical lags; or there is a doubt about the optimization, and neither was
+          a run with it kept (--learn) nor do rows of two programs tell what it is off by; or
+          less than eight in ten rows of its kind lay inside of intervals that did not know
+          them; or the interval is longer than the step
 The text says which of them decided, and what would raise it (confidence_why,
 confidence_raise in JSON). Kinds and rows: docs/accuracy.md.)"},
     {"critical path",
