@@ -467,13 +467,13 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",     "no_step",    "one_time",        "cut_step",     "library_search",
-      "partial_gpu", "long_call",  "unequal_steps",   "other_steps",  "op_stalls",
-      "replay",      "unrecorded", "pause",           "units",        "too_fast",
-      "other_gpu",   "memory",     "marks",           "no_operators", "lost",
-      "no_time",     "twice",      "wrong_launch",    "no_launches",  "queue",
-      "no_waits",    "not_told",   "unexplained",     "clocks",       "allocator",
-      "copies",      "loader",     "waits_for_ranks", "other"};
+      "planned",        "one_rank",    "no_step",    "one_time",        "cut_step",
+      "library_search", "partial_gpu", "long_call",  "unequal_steps",   "other_steps",
+      "op_stalls",      "replay",      "unrecorded", "pause",           "units",
+      "too_fast",       "other_gpu",   "memory",     "marks",           "no_operators",
+      "lost",           "no_time",     "twice",      "wrong_launch",    "no_launches",
+      "queue",          "no_waits",    "not_told",   "unexplained",     "clocks",
+      "allocator",      "copies",      "loader",     "waits_for_ranks", "other"};
   static_assert(std::size(kNames) == static_cast<size_t>(FindingKind::kOther) + 1);
   return kNames[static_cast<size_t>(kind)];
 }

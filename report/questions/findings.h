@@ -16,6 +16,7 @@ namespace daydream {
 
 enum class FindingKind : uint8_t {
   kPlanned,        // a plan, not a recording
+  kOneRank,        // one rank of a run, whose step is not the run's
   kNoStep,         // what remains without one-time work is no step
   kOneTime,        // one-time work inside of the window
   kCutStep,        // the window does not hold a whole step

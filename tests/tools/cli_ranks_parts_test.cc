@@ -123,6 +123,27 @@ TEST_F(CliRanksParts, EveryLineAboutRanksFitsATerminal) {
   }
 }
 
+// What looks at one rank of a folder says so first: its step is not that of the run.
+TEST_F(CliRanksParts, WhatLooksAtOneRankSaysSoFirst) {
+  const std::string folder = DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic";
+  for (const std::string command :
+       {"info ", "summary ", "summary --per-step ", "summary --by host ", "causal "}) {
+    const CliResult text = Run(command + folder);
+    EXPECT_EQ(text.exit, 0) << text.err;
+    EXPECT_THAT(OneLine(text.out.substr(0, 400)),
+                testing::ContainsRegex("! +this is rank [01] of a folder of ranks, alone"))
+        << command;
+    const auto json = nlohmann::json::parse(Run(command + folder + " --format json").out);
+    EXPECT_EQ(json["findings"][0]["kind"], "one_rank") << command;
+    EXPECT_EQ(json["findings"][0]["about"], "step") << command;
+    EXPECT_THAT(Run(command + folder + " --rank 1").out, testing::Not(HasSubstr("alone: ")))
+        << "it was asked for";
+  }
+  for (const std::string command : {"whatif ", "advise ", "ranks "}) {
+    EXPECT_THAT(Run(command + folder).out, testing::Not(HasSubstr("of a folder of ranks")));
+  }
+}
+
 TEST_F(CliRanksParts, AGateIsAboutTheRanksTogether) {
   const std::string ask = "whatif " + kExample + " --opt 'straggler(1,gpu=0.8)' ";
   const auto json = nlohmann::json::parse(

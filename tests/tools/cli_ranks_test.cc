@@ -298,10 +298,10 @@ TEST_F(CliRanks, AReplayThatIsFarOffPredictsNothing) {
   // The second of two alike transfers takes five times as long as the first.
   Write("run/rank0.json", last(RankFile(0, 100), "\"dur\":500,", "\"dur\":900,"));
   Write("run/rank1.json", last(RankFile(1, 500), "\"dur\":100,", "\"dur\":500,"));
-  for (const std::string ask : {"whatif --opt 'bandwidth(x2)' ", "advise "}) {
-    const CliResult r = Run(ask + Path("run"));
+  for (const std::string ask : {"whatif --opt 'bandwidth(x2)' ", "advise ", "sweep --opt p3 "}) {
+    const CliResult r = Run(ask + Path("run") + " --format json");
     EXPECT_EQ(r.exit, 4) << ask << r.out;
-    EXPECT_THAT(r.err, HasSubstr("E0602"));
+    EXPECT_THAT(r.out, testing::AllOf(HasSubstr("\"findings\": ["), HasSubstr("E0602"))) << r.err;
     EXPECT_EQ(Run(ask + Path("run") + " --max-replay-error 60%").exit, 0) << ask;
   }
   EXPECT_EQ(Run("whatif " + Path("run")).exit, 0);  // what was recorded can be looked at

@@ -89,10 +89,10 @@ TEST_F(CliStep, TheGateActsOnTheWorstCheck) {
 
 // What whatif refuses to predict from, summary does not show as where the time goes.
 TEST_F(CliStep, TheGateActsOnSummariesToo) {
-  for (const char* flags : {"", " --by host", " --format json", " --knee"}) {
+  for (const char* flags : {"", " --by host", " --format csv", " --knee"}) {
     const CliResult r = Run("summary " + trace_ + " --max-replay-error 0%" + flags);
     EXPECT_EQ(r.exit, 4) << flags;
-    EXPECT_EQ(r.out, "") << flags;
+    EXPECT_EQ(r.out, "") << flags << ", and nothing was found";
     EXPECT_THAT(r.err, HasSubstr("E0602")) << flags;
     EXPECT_EQ(Run("summary " + trace_ + flags).exit, 0) << flags;
   }
@@ -154,6 +154,38 @@ TEST_F(CliStep, WhatAFindingSaysNoErrorRepeats) {
                              Not(HasSubstr("happens once"))))
         << command;
   }
+}
+
+// A refusal leaves out the table, not what is wrong with the recording.
+TEST_F(CliStep, ARefusalHasTheFindings) {
+  const CliResult r = Run("summary " + trace_ + " --max-replay-error 0% --format json");
+  EXPECT_EQ(r.exit, 4);
+  const auto refused = nlohmann::json::parse(r.out);
+  EXPECT_EQ(refused["schema"], "daydream.summary/1");
+  EXPECT_EQ(refused["error"]["code"], "E0602");
+  EXPECT_TRUE(refused["findings"].is_array());
+  EXPECT_TRUE(refused["replay"].is_object());
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "training/alexnet-a100-syncs.json.gz").string();
+  const nlohmann::json found =
+      nlohmann::json::parse(Run("whatif " + trace + " --format json").out)["findings"];
+  ASSERT_FALSE(found.empty());
+  for (const std::string ask :
+       {"summary " + trace, "summary --by host " + trace, "causal " + trace,
+        "sweep " + trace + " --opt 'speedup(kernel:.,by=1..2)'",
+        "diff " + trace + " --opt amp --opt fuse", "scale " + trace + " --ranks 2 --fabric nvlink4"}) {
+    const CliResult text = Run(ask);
+    EXPECT_EQ(text.exit, 4) << ask;
+    EXPECT_THAT(OneLine(text.out), HasSubstr("recorded happens once")) << ask;
+    EXPECT_THAT(text.err, HasSubstr("a finding of the result says it")) << ask;
+    const CliResult json = Run(ask + " --format json");
+    EXPECT_EQ(json.exit, 4) << ask;
+    EXPECT_EQ(nlohmann::json::parse(json.out)["findings"], found) << ask;
+    EXPECT_EQ(nlohmann::json::parse(json.out)["error"]["code"], "E0607") << ask;
+  }
+  const CliResult both = Run("diff " + trace + " " + trace);
+  EXPECT_EQ(both.exit, 4);
+  EXPECT_THAT(OneLine(both.out), HasSubstr("recorded happens once"));
 }
 
 TEST_F(CliStep, QuietLeavesTheErrorsOnly) {

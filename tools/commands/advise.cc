@@ -8,6 +8,7 @@
 #include "tools/output/advise_output.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/joint_questions.h"
+#include "tools/output/refused.h"
 #include "tools/output/report_page.h"
 #include "transforms/scenario/scenario.h"
 
@@ -94,7 +95,9 @@ absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidat
   if (args.Get("--objective") != "step") DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kGoal));
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(path, args, session));
   DD_ASSIGN_OR_RETURN(const JointReport ranks, PredictOnRanks(in, path, {}, "all"));
-  DD_RETURN_IF_ERROR(CheckJointReplay(ranks, limit));
+  if (const absl::Status off = CheckJointReplay(ranks, limit); !off.ok()) {
+    return Refuse(off, "daydream.advise/1", nullptr, ranks.findings, args, session);
+  }
   DD_ASSIGN_OR_RETURN(AdviseReport report, AdviseOnRanks(path, ranks, candidates, budget, session));
   report.details = details;
   DD_RETURN_IF_ERROR(WriteAdvice(args, report, session));
@@ -134,8 +137,10 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
   if (HoldsRanks(path) && !args.Has("--rank"))
     return RunAdviseJoint(args, candidates, budget, limit, details, session);
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
-  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
-
+  if (in.replay.worst().error > limit) {
+    return Refuse(ReplayFailed(in.replay, limit, path), "daydream.advise/1", &in.replay,
+                  in.findings, args, session);
+  }
   DD_ASSIGN_OR_RETURN(AdviseReport report,
                       AdviseOn(path, in, candidates, budget, goal != "step", session));
   report.details = details;

@@ -11,6 +11,7 @@
 #include "tools/output/findings_text.h"
 #include "tools/output/markdown.h"
 #include "tools/output/prediction_text.h"
+#include "tools/output/refused.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/core/select.h"
 
@@ -255,8 +256,9 @@ absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
   }
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
-  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
-  DD_RETURN_IF_ERROR(in.replay.no_step);
+  if (const absl::Status off = NoAnswer(in.replay, limit, path); !off.ok()) {
+    return Refuse(off, "daydream.causal/1", &in.replay, in.findings, args, session);
+  }
   DD_ASSIGN_OR_RETURN(std::vector<WorkGroup> groups, GroupsFor(args, in.built.graph));
   Report report{.in = &in, .headline = Headline(*in.trace, in.built)};
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));

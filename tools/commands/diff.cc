@@ -12,6 +12,7 @@
 #include "tools/output/answer_diff.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/markdown.h"
+#include "tools/output/refused.h"
 #include "tools/output/whatif_output.h"
 
 namespace daydream {
@@ -181,7 +182,7 @@ absl::StatusOr<Recording> Load(const std::string& path, const Args& args, Sessio
   out.file = path;
   DD_ASSIGN_OR_RETURN(out.trace, ReadAsked(path, args, session));
   if (!out.trace->devices.empty()) out.gpu = out.trace->devices.front().name;
-  DD_RETURN_IF_ERROR(BuildAndJudge(out, args, session));
+  DD_RETURN_IF_ERROR(BuildAndJudge(out, path, args, session));
   return out;
 }
 
@@ -298,7 +299,9 @@ absl::StatusOr<AnswerDiff> AskBoth(const Args& args, Session& session) {
   }
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const Inputs in, LoadInputs(path, args, session));
-  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
+  if (const absl::Status off = NoAnswer(in.replay, limit, path); !off.ok()) {
+    return Refuse(off, "daydream.diff/1", &in.replay, in.findings, args, session);
+  }
   std::vector<SavedAnswer> answers;
   for (const auto& scenario : scenarios) {
     const WhatIfOptions options{.alone = false, .jobs = session.jobs()};
@@ -309,7 +312,6 @@ absl::StatusOr<AnswerDiff> AskBoth(const Args& args, Session& session) {
     answers.push_back(AnswerOf(path, result, main));
   }
   WarnAboutReplay(in.replay, session);
-  DD_RETURN_IF_ERROR(in.replay.no_step);
   return CompareAnswers(std::move(answers[0]), std::move(answers[1]));
 }
 
@@ -364,8 +366,11 @@ absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
   }
   DD_ASSIGN_OR_RETURN(Recording before, Load(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(Recording after, Load(args.positional()[1], args, session));
-  DD_RETURN_IF_ERROR(before.replay.no_step);
-  DD_RETURN_IF_ERROR(after.replay.no_step);
+  for (const Recording* r : {&before, &after}) {
+    if (r->replay.no_step.ok()) continue;
+    return Refuse(r->replay.no_step, "daydream.diff/1", nullptr, FindingsOfBoth(before, after),
+                  args, session);
+  }
   DD_RETURN_IF_ERROR(LeaveOutOfBoth(args, before, after));
   DD_ASSIGN_OR_RETURN(const Compared was, AsSteady(before.built, before.replay));
   DD_ASSIGN_OR_RETURN(const Compared is, AsSteady(after.built, after.replay));

@@ -16,6 +16,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/joint_questions.h"
+#include "tools/output/refused.h"
 #include "tools/output/shown_path.h"
 #include "tools/sweep/sweep_key.h"
 #include "tools/sweep/together.h"
@@ -241,7 +242,9 @@ absl::Status Load(const Args& args, Session& session, ScaleReport& report, Recor
   if (HoldsRanks(report.name) && !args.Has("--rank")) {
     DD_ASSIGN_OR_RETURN(in.run, LoadJoint(report.name, args, session));
     DD_ASSIGN_OR_RETURN(const JointReport joint, PredictOnRanks(in.run, report.name, {}, "all"));
-    DD_RETURN_IF_ERROR(CheckJointReplay(joint, limit));
+    if (const absl::Status off = CheckJointReplay(joint, limit); !off.ok()) {
+      return Refuse(off, "daydream.scale/1", nullptr, joint.findings, args, session);
+    }
     report.replay = joint.baseline.check.span_error;
     for (size_t r = 0; r < in.run.run.built.size(); ++r) {
       in.ranks.push_back(&in.run.run.built[r]);
@@ -251,7 +254,8 @@ absl::Status Load(const Args& args, Session& session, ScaleReport& report, Recor
   }
   DD_ASSIGN_OR_RETURN(in.one, LoadInputs(report.name, args, session));
   if (in.one.replay.worst().error > limit) {
-    return ReplayFailed(in.one.replay, limit, report.name);
+    return Refuse(ReplayFailed(in.one.replay, limit, report.name), "daydream.scale/1",
+                  &in.one.replay, in.one.findings, args, session);
   }
   report.replay = in.one.replay.error();
   WarnAboutReplay(in.one.replay, session);

@@ -18,6 +18,7 @@
 #include "tools/output/markdown.h"
 #include "tools/output/memory_text.h"
 #include "tools/output/prediction_text.h"
+#include "tools/output/refused.h"
 #include "tools/output/steps_output.h"
 #include "tools/output/summary_json.h"
 #include "transforms/analysis/kernel_share.h"
@@ -297,6 +298,7 @@ absl::StatusOr<Exit> RunPerStep(Inputs& in, const Args& args, Session& session) 
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(graph, {.blockers = true}));
   StepsReport report{.graph = &graph, .steps = SummarizeSteps(graph, timeline)};
   DD_RETURN_IF_ERROR(JudgeRecording(in));
+  TellOneRank(args.positional()[0], args, in);
   report.findings = in.findings, report.stalls = in.stalls;
   auto text = [&] {
     return FindingsText(report.findings) +
@@ -314,12 +316,6 @@ absl::StatusOr<Exit> RunPerStep(Inputs& in, const Args& args, Session& session) 
   return Exit::kOk;
 }
 
-// Where whatif refuses, the same numbers are not shown as good ones here.
-absl::Status Refused(const ReplayCheck& replay, double limit, const std::string& path) {
-  if (!replay.no_step.ok()) return replay.no_step;
-  return replay.worst().error > limit ? ReplayFailed(replay, limit, path) : absl::OkStatus();
-}
-
 absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
   DD_ASSIGN_OR_RETURN(double limit,
@@ -331,8 +327,10 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
     DD_ASSIGN_OR_RETURN(in.built, BuildFor(in.trace, args));
     return RunPerStep(in, args, session);
   }
-  DD_RETURN_IF_ERROR(BuildAndJudge(in, args, session));
-  DD_RETURN_IF_ERROR(Refused(in.replay, limit, path));
+  DD_RETURN_IF_ERROR(BuildAndJudge(in, path, args, session));
+  if (const absl::Status off = NoAnswer(in.replay, limit, path); !off.ok()) {
+    return Refuse(off, "daydream.summary/1", &in.replay, in.findings, args, session);
+  }
   WarnAboutReplay(in.replay, session);
   DD_RETURN_IF_ERROR(LeaveOutRecording(args, in.built, in.replay));
   const Graph& graph = in.built.graph;
@@ -394,7 +392,7 @@ const Command kSummaryCommand = {
 the length of a step; 'of critical path' the part of the step that is spent on work of the
 group, on GPU or CPU, while nothing else holds the step up. The last line is the sum of
 the lines above. Where a check of the replay fails (E0602), or the recording holds no step
-(E0607), there is no such table.
+(E0607), the findings stand alone.
 
 --per-step has a line for each step instead: as measured, as replayed, how busy the GPU was,
 what the critical path consists of, and what happened in this step only (a compiler, a

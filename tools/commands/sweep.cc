@@ -10,6 +10,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/joint_questions.h"
+#include "tools/output/refused.h"
 #include "tools/output/sweep_output.h"
 #include "tools/sweep/journal.h"
 #include "tools/sweep/sweep_key.h"
@@ -172,8 +173,9 @@ class Sweep {
       session_.Note("no two of these ranks have a collective in common: one is looked at alone");
     }
     DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args_, session_));
-    if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
-    DD_RETURN_IF_ERROR(in.replay.no_step);
+    if (const absl::Status off = NoAnswer(in.replay, limit, path); !off.ok()) {
+      return Refuse(off, "daydream.sweep/1", &in.replay, in.findings, args_, session_);
+    }
     const WhatIfOptions options{.intervals = !args_.Has("--no-interval"),
                                 .true_step = in.true_step ? &*in.true_step : nullptr};
     DD_ASSIGN_OR_RETURN(const SweepRunner runner, SweepRunner::Make(in.built, in.replay, options));
@@ -196,7 +198,9 @@ class Sweep {
   absl::StatusOr<Exit> RunOnRanks(const JointInput& in, const std::string& path, double limit,
                                   const Shard& shard) {
     DD_ASSIGN_OR_RETURN(const JointReport report, PredictOnRanks(in, path, {}, "all"));
-    DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
+    if (const absl::Status off = CheckJointReplay(report, limit); !off.ok()) {
+      return Refuse(off, "daydream.sweep/1", nullptr, report.findings, args_, session_);
+    }
     result_.head.trace = path;
     result_.head.baseline = report.baseline.step;
     result_.head.findings = report.findings;

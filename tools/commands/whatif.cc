@@ -14,6 +14,7 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/joint_questions.h"
+#include "tools/output/refused.h"
 #include "tools/output/score.h"
 #include "tools/output/watch_whatif.h"
 #include "tools/output/whatif_output.h"
@@ -344,7 +345,9 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
                                                          ProgressOf("predicting", session)));
   DropPartsOnlyTogether(asked_for, report);
   if (args.Has("--no-interval")) DropIntervals(report);
-  if (!scenarios.empty()) DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
+  if (const absl::Status off = CheckJointReplay(report, limit); !off.ok() && !scenarios.empty()) {
+    return Refuse(off, "daydream.whatif/1", nullptr, report.findings, args, session);
+  }
   DD_ASSIGN_OR_RETURN(report.gates, Judge(args, LastOf(report)));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },

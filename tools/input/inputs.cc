@@ -6,6 +6,8 @@
 #include "report/parallel.h"
 #include "report/text/format.h"
 #include "simulator/simulate.h"
+#include "tools/input/joint_input.h"
+#include "tools/input/rank_input.h"
 #include "tools/memory.h"
 
 namespace daydream {
@@ -48,13 +50,38 @@ absl::StatusOr<std::optional<Duration>> BuildTwice(std::shared_ptr<const Trace> 
   return typical;
 }
 
-absl::Status BuildAndJudge(Inputs& in, const Args& args, Session& session) {
+absl::Status BuildAndJudge(Inputs& in, const std::string& path, const Args& args,
+                           Session& session) {
   absl::StatusOr<BuiltGraph> built;
   const auto typical = BuildTwice(in.trace, args, session, built);
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
   DD_RETURN_IF_ERROR(typical.status());
-  return JudgeRecording(in, *typical);
+  DD_RETURN_IF_ERROR(JudgeRecording(in, *typical));
+  TellOneRank(path, args, in);
+  return absl::OkStatus();
+}
+
+void TellOneRank(const std::string& path, const Args& args, Inputs& in) {
+  if (WasGiven("--rank", args) || !HoldsRanks(path)) return;
+  for (Finding& f : in.findings) {
+    if (f.kind != FindingKind::kWaitsForRanks) continue;
+    f.fix = fmt::format("daydream ranks {} names the late one", path);
+  }
+  const std::vector<Rank>& ranks = in.built.graph.tables().trace->ranks;
+  const std::string name = ranks.empty() ? "one rank" : NameOf(ranks[0], 0);
+  in.findings.insert(
+      in.findings.begin(),
+      {.kind = FindingKind::kOneRank,
+       .about = About::kStep,
+       .text = fmt::format("this is {} of a folder of ranks, alone: {} is its own step, with its "
+                           "waits for the others as they were recorded",
+                           name, FormatTime(in.replay.steady.value_or(in.replay.measured))),
+       .where = name,
+       .time = {},
+       .fix =
+           "daydream whatif, advise and ranks play all of them together, and the step of the run "
+           "can be another; --rank R looks at another one"});
 }
 
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {
@@ -62,7 +89,7 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   DD_ASSIGN_OR_RETURN(in.trace, ReadAsked(path, args, session));
   WarnAboutMemory({&in.trace, 1}, session);
   session.Progress("building the graph", -1);
-  DD_RETURN_IF_ERROR(BuildAndJudge(in, args, session));
+  DD_RETURN_IF_ERROR(BuildAndJudge(in, path, args, session));
   if (args.Has("--samples")) {
     DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));
     in.replay.batch = {static_cast<double>(samples), "--samples"};
@@ -102,6 +129,11 @@ absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::st
        .effect = "predictions would be off by as much, so none is made",
        .fix = fmt::format("choose steps with --steps, or accept it with --max-replay-error {:.0f}%",
                           std::ceil(replay.worst().error * 100) + (limit < 0 ? 1 : 0))});
+}
+
+absl::Status NoAnswer(const ReplayCheck& replay, double limit, const std::string& path) {
+  if (!replay.no_step.ok()) return replay.no_step;
+  return replay.worst().error > limit ? ReplayFailed(replay, limit, path) : absl::OkStatus();
 }
 
 void WarnAboutReplay(const ReplayCheck& replay, Session& session) {

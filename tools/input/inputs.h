@@ -56,8 +56,10 @@ absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical = {});
 absl::StatusOr<std::optional<Duration>> BuildTwice(std::shared_ptr<const Trace> trace,
                                                    const Args& args, Session& session,
                                                    absl::StatusOr<BuiltGraph>& built);
-// Both for `in.trace`: what every command checks.
-absl::Status BuildAndJudge(Inputs& in, const Args& args, Session& session);
+// Both for `in.trace`, read from `path`: what every command checks.
+absl::Status BuildAndJudge(Inputs& in, const std::string& path, const Args& args, Session& session);
+// Of one rank out of a folder of ranks the first finding says so, unless --rank asked for it.
+void TellOneRank(const std::string& path, const Args& args, Inputs& in);
 // Reads the trace and builds it twice, once with typical lags: side by side, or, where it is long,
 // one after the other in the same memory. `replay` is of the recording as it is; `built` is without
 // one-time stalls (report/stalls.h), and then as --true-step and --samples say, or without what
@@ -68,6 +70,8 @@ absl::Status LeaveOutRecording(const Args& args, BuiltGraph& built, ReplayCheck&
 
 // E0602: no predictions are made above `limit`, the share of --max-replay-error.
 absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::string& path);
+// Why there is no answer: the recording holds no step (E0607), or the last. OK: there is one.
+absl::Status NoAnswer(const ReplayCheck& replay, double limit, const std::string& path);
 // W0602 when the replay is further off than 3 %.
 void WarnAboutReplay(const ReplayCheck& replay, Session& session);
 
