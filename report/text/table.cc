@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kBetween = 2;  // spaces between columns
 // A cut name keeps this many columns while columns can be spared, and then the least.
-constexpr size_t kReadable = 20, kLeast = 12;
+constexpr size_t kReadable = 20, kLeast = 10;
 
 std::string Pad(std::string_view text, size_t width, Align align) {
   size_t have = DisplayWidth(text);

@@ -42,8 +42,8 @@ Table OptionTable(const Advised& a, TimeUnit wish) {
                                  {"saves", Align::kRight, 6},
                                  {"speed-up"},
                                  {"", Align::kLeft, 0, /*whole=*/true},
-                                 {"effort", Align::kLeft, 1},
-                                 {"risk", Align::kLeft, 2}};
+                                 {"effort", Align::kLeft},
+                                 {"risk", Align::kLeft}};
   if (memory) columns.push_back({"memory", Align::kRight, 4});
   columns.push_back({"confidence", Align::kLeft, 3});
   Table table(std::move(columns));

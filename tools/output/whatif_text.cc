@@ -60,6 +60,22 @@ Table ScenarioTable(const WhatIf& result, TimeUnit wish, bool headed = false) {
   return table;
 }
 
+// Why the interval of a speed-up is not that of its step, where `table` shows both and they differ.
+std::string WhyTwoIntervals(const WhatIf& result, std::string_view table) {
+  constexpr double kSeen = 0.02;
+  const double before = result.predictions[0].step.seconds();
+  const auto differ = [&](const Prediction& p) {
+    if (!p.error.ok() || !p.low || !p.least_speedup || p.low->ns <= 0) return false;
+    if (table.find(SpeedupRange(p)) == std::string_view::npos) return false;
+    return std::abs(before / p.high->seconds() / *p.least_speedup - 1) > kSeen ||
+           std::abs(before / p.low->seconds() / *p.most_speedup - 1) > kSeen;
+  };
+  if (!std::ranges::any_of(result.predictions, differ)) return "";
+  return Wrapped(
+      "a speed-up has an interval of its own: what steps differ by, and what a profiler may have "
+      "added to the host, is in the step before as well as in the step after");
+}
+
 // How the gains of the parts of a combination overlap.
 std::string Overlap(const WhatIf& result, TimeUnit wish) {
   const Prediction& main = result.predictions[result.main];
@@ -178,8 +194,8 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
       "\n";
   out += FindingsText(report.findings);
   if (!result.replay.no_step.ok()) return out;
-  out += ScenarioTable(result, wish).Text(session.table_style());
-  out += Overlap(result, wish);
+  const std::string table = ScenarioTable(result, wish).Text(session.table_style());
+  out += table + WhyTwoIntervals(result, table) + Overlap(result, wish);
   const Prediction& main = result.predictions[result.main];
   if (result.main > 0 && main.error.ok()) {
     if (report.by == "cause") {
