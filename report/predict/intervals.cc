@@ -121,8 +121,9 @@ std::string MoreOf(const Doubts& doubts) {
 std::string HeldText(const Doubts& doubts) {
   const LeastChecked& checked = doubts.checked;
   if (checked.held.rows == 0) return "never checked";
-  return fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know",
-                     checked.kind, checked.held.inside, checked.held.rows);
+  return fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know{}",
+                     checked.kind, checked.held.inside, checked.held.rows,
+                     checked.held.groups < kManyGroups ? ", all of one program" : "");
 }
 
 // Rows of several groups, or runs that were measured here, tell what such predictions are off by,
@@ -140,6 +141,8 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   const HeldRows& held = doubts.checked.held;
   const bool fits = !p.peak.has_value() || p.peak->fits();
   const std::string unlike = UnlikeSteps(replay.simulated_steps, p.steps);
+  const bool known = doubts.learned || doubts.checked.kind.empty() || held.groups >= kManyGroups;
+  const double limit = known ? kUnsure : kSure;
   if (!unlike.empty() && replay.doubt.empty()) {
     p.why = unlike;
     p.raise = "steps that were recorded whole: daydream summary --per-step";
@@ -161,9 +164,7 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   } else if (!doubts.learned && held.rows > 0 && held.share < kHeldWell) {
     p.why = HeldText(doubts);
     p.raise = MoreOf(doubts);
-  } else if (const bool unchecked =
-                 !doubts.learned && !doubts.checked.kind.empty() && held.rows == 0;
-             *p.expected_error > (unchecked ? kSure : kUnsure)) {
+  } else if (*p.expected_error > limit) {
     p.why = fmt::format(
         "expected to be off by {} of the step: {}", FormatPercent(*p.expected_error, 0),
         doubts.learned ? Plural(doubts.checked.rows, "run") + " measured here" : HeldText(doubts));

@@ -85,13 +85,13 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // 3 %, or the typical replay by more than 10 %; when a transform warned, and neither were runs
 // learned from nor did rows of two groups hold; when the optimizations that change more than 2 % of
 // the step (all, when none does) hold one of
-// which less than eight in ten held rows were inside, or one that was never checked and changes
-// more than the above 5 %; or when the interval is longer than the step. High only when nothing was
-// found that puts predictions in doubt (ReplayCheck::caution), the replay is within 1 %, the
-// typical one within 3 %, at least two steps count, three held rows or more of two groups stand
-// behind each of these optimizations, none of them warned, no more than a tenth of the GPU time is
-// in kernels that the model was never checked on, and the changes have no conditions. `raise`: what
-// would make it better.
+// which less than eight in ten held rows were inside, or one that was checked on fewer
+// than two groups, and more than the above 5 % are expected; or when the interval is longer than
+// the step. High only when nothing was found that puts predictions in doubt (ReplayCheck::caution),
+// the replay is within 1 %, the typical one within 3 %, at least two steps count, three held rows
+// or more of two groups stand behind each of these optimizations, none of them warned, no more than
+// a tenth of the GPU time is in kernels that the model was never checked on, and the changes have
+// no conditions. `raise`: what would make it better.
 void SetInterval(Prediction& p, const Doubts& doubts);
 
 }  // namespace daydream

@@ -176,20 +176,24 @@ std::string CoverageSection(const Everything& rows) {
   const Coverage published = CoverageOf(JudgedRows(rows.published));
   return fmt::format(
              "\n## By kind\n\n"
-             "{} of {} measured values ({:.0f} %) are inside of the 90 % intervals, {} below and {} "
-             "above; of\nthe recorded pairs {} of {}, of the published gains {} of {}. The interval "
+             "{} of {} measured values ({:.0f} %) are inside of the 90 % intervals, {} below and "
+             "{} "
+             "above; of\nthe recorded pairs {} of {}, of the published gains {} of {}. The "
+             "interval "
              "of a row uses no row of its\ngroup: not the same program, the same network, or the "
              "same GPU (`report/predict/residuals.def`). Errors\nare those of the step's time. "
              "*Rows*: recorded pairs, our own recordings, composed steps and runs on many\nGPUs; "
              "*published*: gains of programs whose traces nobody has, predicted from another trace "
-             "(below). The\nworst is first: the smallest share inside, then the largest error. Cards "
+             "(below). The\nworst is first: the smallest share inside, then the largest error. "
+             "Cards "
              "that clock down with heat\nhave a line each.\n\n{}",
              c.inside, c.intervals,
              100.0 * static_cast<double>(c.inside) /
                  std::max<double>(1, static_cast<double>(c.intervals)),
              c.below, c.above, recorded.inside, recorded.intervals, published.inside,
              published.intervals, CoverageTable(all) + OutsideOfBars(all)) +
-         "\nThe words of confidence (`report/predict/intervals.h` has the rule) over the same rows, "
+         "\nThe words of confidence (`report/predict/intervals.h` has the rule) over the same "
+         "rows, "
          "none of which\nknew its group:\n\n" +
          WordTable(all);
 }

@@ -271,10 +271,14 @@ std::string OutsideOfBars(std::span<const JudgedRow> rows) {
          list("Outside of it, but of too few rows to say that the kind is", silent) +
          list("Inside of it", shown) +
          fmt::format(
-             "Rows of one group (a program, a network, a GPU) are wrong together: a group of n rows\n"
-             "counts as n / (1 + (n - 1) r) *independent rows* (Kish's design effect; r: how alike\n"
-             "errors within the groups of this kind are, their intraclass correlation), here and in\n"
-             "the intervals. *May be*: the exact 95 % interval of the share that is inside (Clopper\n"
+             "Rows of one group (a program, a network, a GPU) are wrong together: a group of n "
+             "rows\n"
+             "counts as n / (1 + (n - 1) r) *independent rows* (Kish's design effect; r: how "
+             "alike\n"
+             "errors within the groups of this kind are, their intraclass correlation), here and "
+             "in\n"
+             "the intervals. *May be*: the exact 95 % interval of the share that is inside "
+             "(Clopper\n"
              "and Pearson, of so many rows). Where all of {:.0f} to {:.0f} % is in it, the rows\n"
              "cannot say that the kind is outside.\n",
              100 * kLeastInside, 100 * kMostInside);

@@ -104,6 +104,10 @@ TEST(Intervals, WordsFollowWhatHeldRowsWereOffBy) {
   EXPECT_EQ(at(0.06), Confidence::kLow);
   EXPECT_THAT(p.why, testing::HasSubstr("never checked"));
   doubts.checked = Checked();
+  doubts.checked.held.groups = 1;
+  EXPECT_EQ(at(0.06), Confidence::kLow) << "one program says little of another";
+  EXPECT_THAT(p.why, testing::HasSubstr("all of one program"));
+  doubts.checked = Checked();
   doubts.expected = 0;
   doubts.params = {{Duration::Ms(30), Duration::Ms(140), 0.5}};
   SetInterval(p, doubts);

@@ -43,6 +43,9 @@ itself" plays every recorded step alone; "with the lags of the others" gives eac
 pauses that the other steps had. They hold within 3 %, are doubtful within 10 %, and fail
 above that. "In the mean, not for each step": a single step, which is named, is further
 off. See also: typical lags.)"},
+    {"comm not hidden",
+     R"(In summary: the part of the step in which the GPU does nothing but communicate. Work on
+other streams hides the rest of the communication.)"},
     {"confidence",
      R"(One word for how far off the predicted step is expected to be, on average: what measured
 rows of the same kind of prediction were off by for a change of this size (docs/accuracy.md),
@@ -52,7 +55,7 @@ with what runs differ by and what the replay is off by (expected_error in JSON, 
           a tenth of the GPU time is in kernels that the model was never checked on, and
           nothing has to hold in the program that the recording cannot show
   medium  up to 15 %
-  low     above, or above 5 % of a kind that was never compared; or the recording is in doubt,
+  low     above, or above 5 % where no two programs were compared; or the recording is in doubt,
           or holds no marks of steps, or the replay is off by more than 3 %, or by more than
           10 % with typical lags; or there is a doubt about the optimization, and neither was
           a run with it kept (--learn) nor do rows of two programs tell what it is off by; or
@@ -80,6 +83,10 @@ not of your program.)"},
     {"exposed",
      R"(Communication is exposed while nothing else runs on the GPU. Exposed is not the same as
 avoidable: hiding it needs other work that is ready.)"},
+    {"expected error",
+     R"(How far off a predicted step is expected to be, on average: what measured rows of the
+same kind were off by for a change of this size, and what runs of one program differ by.
+The word of confidence goes by it; nine in ten are within the interval, which is wider.)"},
     {"fabric",
      R"(How GPUs are wired: the GPUs of a node, then nodes, with the measured time of a collective
 by its size. daydream fabric list shows the built-in ones.)"},
@@ -94,6 +101,12 @@ or dead time between two kernels.)"},
     {"ghost",
      R"(A rank of the run without a file. Where the ends of a collective say that somebody came
 later than all who were recorded, it did: its arrival stays as it was, under every what-if.)"},
+    {"GPU busy",
+     R"(In summary: the part of the step in which at least one stream has work; GPU idle is the
+rest of it. Both sum to 100 %. Communication is work of the GPU: see comm not hidden.)"},
+    {"guards",
+     R"(In compile: what a compiled region checks at each call, shapes and types, before it may
+run.)"},
     {"host",
      R"(The CPU and what runs on it: Python, operators, launching calls, the making of batches. In
 the table of ranks: what a rank's threads work in the window, without waiting; much of it may be
@@ -127,6 +140,9 @@ many small kernels can make a step launch-bound: the GPU waits for the CPU.)"},
     {"layer",
      R"(A layer of the network: from module names where they were recorded, else from the operators
 of the forward pass. Backward kernels belong to the layer of their forward operator.)"},
+    {"limit",
+     R"(What the step cannot get below if one kind of work took no time (free-gpu, free-host).
+Printed with <=; nobody can switch it on. It has no interval and no confidence.)"},
     {"meeting",
      R"(The instant at which the last member of a collective has come. From it on the transfer runs;
 what a kernel of the collective took before it was waiting for others.)"},
@@ -144,6 +160,9 @@ the change keeps or frees has no size in this trace.)"},
     {"place",
      R"(Of a step: its number in the recording, counted from 0. Its name is that of its mark, as
 ProfilerStep#5, which counts from the start of the program.)"},
+    {"ranks changed",
+     R"(In whatif of a folder: on how many of the recorded ranks an option finds something to
+change.)"},
     {"replay",
      R"(Playing the dependency graph of a trace forward. Replaying it unchanged must give the
 measured step time; the difference is the replay error, printed before every prediction.)"},
@@ -206,6 +225,12 @@ cut-off steps are left out. Where steps differ, their median and quartiles stand
     {"throughput",
      R"(Examples a second. Steps that handle more or fewer examples (batch, accumulate) compare by
 it only: twice the batch in 1.8 times the time is a gain.)"},
+    {"transfer",
+     R"(The part of a collective in which data moves: from the moment the last rank arrives
+until the end. What ranks wait for one another before that is a wait, not a transfer.)"},
+    {"true step",
+     R"(What a step takes without the profiler, as --true-step says: the host's work is made
+shorter, each piece by the same time, until the replay takes as long.)"},
     {"timeline",
      R"(When every task starts and ends: what a simulation predicts. --timeline writes it for
 Perfetto or chrome://tracing.)"},
