@@ -170,9 +170,10 @@ TEST_F(CliStep, ARefusalHasTheFindings) {
   const nlohmann::json found =
       nlohmann::json::parse(Run("whatif " + trace + " --format json").out)["findings"];
   ASSERT_FALSE(found.empty());
-  for (const std::string ask : {"summary " + trace, "summary --by host " + trace, "causal " + trace,
-                                "sweep " + trace + " --opt 'speedup(kernel:.,by=1..2)'",
-                                "diff " + trace + " --opt amp --opt fuse"}) {
+  for (const std::string& ask :
+       {"summary " + trace, "summary --by host " + trace, "causal " + trace,
+        "sweep " + trace + " --opt 'speedup(kernel:.,by=1..2)'",
+        "diff " + trace + " --opt amp --opt fuse"}) {
     const CliResult text = Run(ask);
     EXPECT_EQ(text.exit, 4) << ask;
     EXPECT_THAT(OneLine(text.out), HasSubstr("recorded happens once")) << ask;
@@ -185,6 +186,18 @@ TEST_F(CliStep, ARefusalHasTheFindings) {
   const CliResult both = Run("diff " + trace + " " + trace);
   EXPECT_EQ(both.exit, 4);
   EXPECT_THAT(OneLine(both.out), HasSubstr("recorded happens once"));
+}
+
+// 0.58 to 1.85 ms are 2.4 to 7.6 times as fast as 4.43 ms; the row says 1.37 to 4.98.
+TEST_F(CliStep, TwoIntervalsOfARowAreExplained) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string told = "a speed-up has an interval of its own";
+  const auto of = [](const char* name) { return (RealTraceFolder() / name).string(); };
+  EXPECT_THAT(Run("whatif --opt graphs " + of("gpus/bert-small.h100.json.gz")).out,
+              HasSubstr(told));
+  EXPECT_THAT(Run("whatif --opt amp " + of("gpus/resnet50-bs32.v100-sxm2.json.gz")).out,
+              Not(HasSubstr(told)))
+      << "95.6 ms over 33.0 to 65.0 are 1.47 to 2.90";
 }
 
 TEST_F(CliStep, QuietLeavesTheErrorsOnly) {

@@ -124,7 +124,7 @@ std::string Flat(const CausalProfile& p, TimeUnit wish) {
   std::string text;
   for (const SpeedupCurve& c : p.curves) {
     if (!c.flat || c.work < p.step.Scaled(0.005)) continue;
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", Printable(c.name),
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", CutMiddle(Printable(c.name), 60),
                         FormatTime(c.work, UnitFor(p.step, wish)));
   }
   return text.empty() ? "" : Wrapped("do not bother, the step hardly notices: " + text);
