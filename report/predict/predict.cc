@@ -12,6 +12,7 @@
 #include "report/predict/intervals.h"
 #include "report/predict/kernel_time.h"
 #include "report/predict/merge_changes.h"
+#include "report/predict/most_saved.h"
 #include "report/predict/open_ends.h"
 #include "report/predict/profiler_note.h"
 #include "report/predict/quick_host.h"
@@ -80,6 +81,7 @@ class Predictor {
     p_.simulated = per_example;
     if (options_.least_saved.has_value() &&
         (p_.bound || base_.step - per_example < *options_.least_saved)) {
+      p_.can_save = MostSaved(*base_.graph, outcome->graph);
       p_.step = per_example;
       Compare();
       return std::move(p_);
@@ -214,16 +216,19 @@ class Predictor {
                     FormatTime(p_.step), FormatTime(base_.step)));
   }
 
-  // The step as played; without a timeline where nobody needs it and only times were set.
+  // The step as played; without a timeline where nobody needs it.
   absl::Status FindStep(Outcome& out) {
     const Graph& graph = out.graph;
-    const bool quick = out.own == nullptr && !WantsWhy() && !options_.kernel_time;
-    if (const Replays::Lent batch = quick ? out.replays->Batch(graph) : nullptr) {
+    const bool quick = !WantsWhy() && !options_.kernel_time;
+    // The step may be all that is asked: then no plan pays.
+    const bool once = quick && out.own != nullptr && (options_.least_saved || !options_.intervals);
+    if (const Replays::Lent batch = quick && !once ? out.replays->Batch(graph) : nullptr) {
       p_.step = point_ = batch->StepWith({});
       p_.steps = CountedPeriods(graph, {batch->periods().begin(), batch->periods().end()});
       return absl::OkStatus();
     }
-    auto timeline = out.Replay(graph, {.blockers = WantsWhy() && !options_.least_saved});
+    auto timeline = once ? Simulate(graph)
+                         : out.Replay(graph, {.blockers = WantsWhy() && !options_.least_saved});
     if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
     out.timeline = *std::move(timeline);
     p_.steps = TimesOf(graph, out.timeline, options_);
@@ -236,6 +241,7 @@ class Predictor {
   // where nothing else asks for it.
   absl::Status Doubt(Outcome& out) {
     if (options_.true_step || p_.confidence != Confidence::kHigh) return absl::OkStatus();
+    if (!options_.intervals && !options_.why) return absl::OkStatus();  // never said then
     if (!out.path.has_value() && HostIsStretched(*base_.graph)) DD_RETURN_IF_ERROR(FindPath(out));
     DoubtProfiler(*base_.graph, p_);
     return absl::OkStatus();
@@ -255,9 +261,13 @@ class Predictor {
     return std::ranges::any_of(scenario_, [](const auto& a) { return a.transform->bound; });
   }
 
-  bool WantsWhy() const {  // errors of models are of what each of them changed
-    const auto stated = [](const Application& a) { return a.transform->stated_by_user; };
-    return options_.why || !std::ranges::all_of(scenario_, stated);
+  // Without being asked: where errors of several models are of what each of them changed, or of
+  // the part of the path that is the GPU's.
+  bool WantsWhy() const {
+    if (options_.why) return true;
+    return std::ranges::any_of(scenario_, [&](const Application& a) {
+      return !a.transform->stated_by_user && (scenario_.size() > 1 || a.transform->same_work);
+    });
   }
 
   // What one optimization did to the kernels.
@@ -280,7 +290,7 @@ class Predictor {
                               .step_after = p_.step,
                               .journals = out.journals,
                               .copies = base_.copies.get()});
-    if (!options_.explain || p_.bound) return;
+    if (!options_.explain || !options_.why || p_.bound) return;
     std::vector<Limiter> limiters = PathByLimiter(out.graph, *out.path);
     p_.why_not = ExplainPrediction({.before = base_.graph,
                                     .after = &out.graph,
@@ -322,6 +332,9 @@ class Predictor {
   Off ModelShare(LeastChecked* by = nullptr) const {
     std::map<std::string_view, Duration> change;
     for (const CauseShare& c : p_.causes) change[c.opt] += c.delta;
+    // Alone it answers for all that changed, the order of work among it.
+    const bool alone = scenario_.size() == 1 && !options_.kernel_time;
+    if (alone) change[scenario_.front().transform->name] = point_ - base_.step;
     Off squares;
     LeastChecked all, large;  // of all parts, however little they change
     for (const Application& a : scenario_) {

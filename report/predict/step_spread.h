@@ -21,9 +21,10 @@ class StepSpread {
 
   // Step times of `graph`, an edited copy of the recorded one, when the pieces of each counted step
   // take what those of a step drawn at random took, all of one step together: a
-  // bootstrap, whose spread is that of the predicted mean. `count` of them, with a fixed
-  // seed. Empty when fewer than two steps are compared. REQUIRES: all scenarios of `batch` are
-  // `graph`; they are so again afterwards.
+  // bootstrap, whose spread is that of the predicted mean. The steps of a draw stand in the order
+  // in which they were recorded. `count` of them, with a fixed seed. Empty when fewer than two
+  // steps are compared. REQUIRES: all scenarios of `batch` are `graph`; they are so again
+  // afterwards.
   std::vector<Duration> Resample(const Graph& graph, StepBatch& batch, size_t count) const;
 
  private:

@@ -153,7 +153,9 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   size_t done = 0;
   ForEachParallel(results.size(), options.jobs, [&](size_t i) {
     WhatIfOptions own = one;
-    own.explain &= options.explain_all || i == plan.main;
+    const bool shown = options.explain_all || i == plan.main;
+    own.explain &= shown;
+    own.why &= shown;
     results[i] = Predict(base, out.replay, plan.scenarios[i], own);
     std::lock_guard lock(mutex);
     if (options.progress) options.progress(++done, results.size());

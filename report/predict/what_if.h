@@ -124,8 +124,11 @@ struct Prediction {
   // modelled.
   std::optional<double> unchecked;
   Correction learned;  // already in `step`; no rows: nothing learned
-  BoundBy path;        // critical path per step, by resource
-  Changes changes;     // of all applications together; notes and warnings in it too
+  // What it can save at the most of the recorded step (report/predict/most_saved.h): of predictions
+  // that save less than was asked for. Not known: Duration::Max().
+  Duration can_save = Duration::Max();
+  BoundBy path;     // critical path per step, by resource
+  Changes changes;  // of all applications together; notes and warnings in it too
 };
 
 struct WhatIf {
@@ -140,10 +143,10 @@ struct WhatIfOptions {
   bool alone = true;  // also predict every application of a combination alone
   bool intervals = true;
   bool explain = true;  // fill Prediction::why_not
-  // ... of all predictions. Without, only of WhatIf::main: a table shows no other.
-  bool explain_all = true;
   // Causes and the path. Without, they are found only where the interval depends on them.
   bool why = true;
+  // Both of all predictions. Without, only of WhatIf::main: a table shows no other.
+  bool explain_all = true;
   // Times of kernels instead of steps (report/predict/kernel_time.h), everywhere: `replay` is then
   // MeasuredKernelTimes(), and causes are one for each optimization.
   bool kernel_time = false;

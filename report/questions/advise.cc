@@ -5,12 +5,11 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
 #include "report/parallel.h"
-#include "report/predict/common_begins.h"
 #include "report/predict/predict.h"
+#include "report/questions/steps_of_one_rank.h"
 #include "simulator/simulate.h"
 #include "transforms/scenario/apply.h"
 #include "transforms/scenario/effort.h"
@@ -37,10 +36,15 @@ constexpr std::pair<std::string_view, std::string_view> kTwoWays[] = {{"graphs",
 using Set = uint64_t;
 
 // Another machine is nobody's to switch on: it is in no set.
-bool CanBeInASet(const Option& o) {
+bool CanBeSwitchedOn(const Option& o) {
   const Transform& t = *o.application.transform;
   const bool own = t.file != nullptr || t.own != nullptr;
   return own || !t.advice.how.empty() || std::isfinite(LinesOf(t.advice.effort));
+}
+
+// Work for memory, and nothing is taken away that may hold up others: it makes no set shorter.
+bool PaysForMemory(const Option& o) {
+  return o.prediction.can_save == Duration{} && !o.prediction.changes.memory.empty();
 }
 
 bool Has(Set set, size_t member) { return (set >> member & 1) != 0; }
@@ -55,7 +59,7 @@ class SetSearch {
     size_t row = 0, in_worth = 0;
     for (std::span<const Option> list : {worth, others}) {
       for (const Option& o : list) {
-        if (options_.size() < kMostMembers && CanBeInASet(o)) {
+        if (options_.size() < kMostMembers && CanBeSwitchedOn(o) && !PaysForMemory(o)) {
           options_.push_back(&o);
           rows_.push_back(row);
           in_worth += row < worth.size() ? 1 : 0;
@@ -281,57 +285,6 @@ class SetSearch {
   std::map<Set, Outcome> known_;
 };
 
-// The steps of one rank.
-class StepsOfOneRank : public TriedProgram {
- public:
-  StepsOfOneRank(const Baseline& base, const ReplayCheck& replay, const AdviseOptions& advise)
-      : base_(base),
-        replay_(replay),
-        advise_(advise),
-        unchanged_(BaselinePrediction(base, replay)) {}
-
-  const Prediction& baseline() const override { return unchanged_; }
-  size_t tasks() const override { return base_.graph->size(); }
-
-  Prediction Predict(const std::vector<Application>& scenario,
-                     std::optional<Duration> least) const override {
-    return daydream::Predict(base_, replay_, scenario,
-                             {.per_example = advise_.per_example,
-                              .true_step = advise_.true_step,
-                              .least_saved = least,
-                              .jobs = least.has_value() ? 1 : advise_.jobs});
-  }
-
-  std::vector<Outcome> Play(const std::vector<std::vector<Application>>& scenarios) const override {
-    CommonBegins begins(scenarios, tasks(), *base_.copies);
-    std::vector<size_t> order(scenarios.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return begins.Common(scenarios[i]); });
-    std::vector<Outcome> found(scenarios.size());
-    ForEachParallel(order.size(), advise_.jobs,
-                    [&](size_t k) { found[order[k]] = PlayOne(scenarios[order[k]], begins); });
-    return found;
-  }
-
- private:
-  Outcome PlayOne(std::span<const Application> scenario, CommonBegins& begins) const {
-    const CommonBegins::Applied applied = begins.Apply(scenario);
-    if (!applied.status.ok()) return {{}, DiagnosticOf(applied.status).what};
-    if (applied.idle != nullptr) {
-      return {{}, fmt::format("the others leave {} nothing to do", applied.idle->name)};
-    }
-    auto timeline = Simulate(*applied.graph);
-    if (!timeline.ok()) return {{}, DiagnosticOf(timeline.status()).what};
-    const bool whole = !advise_.per_example || !(applied.samples > 0);
-    return {StepTime(*applied.graph, *timeline).Scaled(whole ? 1 : 1 / applied.samples), ""};
-  }
-
-  const Baseline& base_;
-  const ReplayCheck& replay_;
-  const AdviseOptions& advise_;
-  const Prediction unchanged_;
-};
-
 class Adviser {
  public:
   Adviser(const TriedProgram& program, const AdviseOptions& advise, Advised& out)
@@ -344,6 +297,7 @@ class Adviser {
     if (out_.worth.empty()) return;
     FindBest();
     Rank();
+    ExplainFirst();
   }
 
  private:
@@ -356,7 +310,26 @@ class Adviser {
     if (best.size() < 2) return;
     out_.best_list = search.ScenarioOf(best);
     out_.best_members = search.RowsOf(best);
-    out_.best = program_.Predict(out_.best_list, std::nullopt);
+    out_.best = program_.Predict(out_.best_list, std::nullopt, ToldOfRows());
+  }
+
+  bool ExplainsAll() const { return advise_.explained == AdviseOptions::kAllRows; }
+
+  TriedProgram::Told ToldOfRows() const {
+    return ExplainsAll() ? TriedProgram::Told::kAll : TriedProgram::Told::kInterval;
+  }
+
+  // What the others are told without.
+  void ExplainFirst() {
+    if (ExplainsAll()) return;
+    for (size_t i = 0; i < std::min(advise_.explained, out_.worth.size()); ++i) {
+      Prediction& p = out_.worth[i].prediction;
+      Prediction told =
+          program_.Predict({out_.worth[i].application}, std::nullopt, TriedProgram::Told::kCauses);
+      p.causes = std::move(told.causes);
+      p.path = told.path;
+      p.why_not = std::move(told.why_not);
+    }
   }
 
   double ScoreOf(const Option& o) const {
@@ -420,7 +393,7 @@ class Adviser {
     tried_.resize(options.size() + limits.size());
     ForEachParallel(tried_.size(), advise_.jobs, [&](size_t i) {
       const Application& a = i < options.size() ? options[i] : limits[i - options.size()];
-      Prediction p = program_.Predict({a}, least_);
+      Prediction p = program_.Predict({a}, least_, ToldOfRows());
       std::lock_guard lock(mutex_);
       tried_[i] = {i, a, std::move(p)};
       if (advise_.progress) advise_.progress(++done_, tried_.size());
@@ -473,7 +446,7 @@ absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& repla
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   Baseline base = MakeBaseline(built.graph, timeline, {.true_step = advise.true_step});
   base.samples = replay.batch.samples;
-  Advised out = Advise(StepsOfOneRank(base, replay, advise), options, limits, advise);
+  Advised out = Advise(*StepsOfOneRank(base, replay, advise), options, limits, advise);
   out.replay = replay;
   out.path = base.limiters;
   return out;

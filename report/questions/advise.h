@@ -60,6 +60,10 @@ struct AdviseOptions {
   // What trying an option takes, and how much a set may take in all. None: as much as it needs.
   std::function<double(const Application&, const Changes& changes)> effort = {};
   double budget = std::numeric_limits<double>::infinity();
+  // Rows of `worth`, from the first, with causes, path and explanation, which take more than the
+  // rest. All: those of every row and of the best set.
+  size_t explained = kAllRows;
+  static constexpr size_t kAllRows = std::numeric_limits<size_t>::max();
   unsigned jobs = 1;
   std::function<void(size_t done, size_t total)> progress;
 };
@@ -75,10 +79,16 @@ class TriedProgram {
 
   virtual const Prediction& baseline() const = 0;
   virtual size_t tasks() const = 0;
+  // What a prediction is asked for beside the step.
+  enum class Told : uint8_t {
+    kAll,
+    kInterval,  // without causes, path and explanation
+    kCauses,    // these, without the interval
+  };
   // May be called from several threads, as the next may not. What saves less than `least` needs no
   // more than its step.
   virtual Prediction Predict(const std::vector<Application>& scenario,
-                             std::optional<Duration> least) const = 0;
+                             std::optional<Duration> least, Told told) const = 0;
   // The step with each of these alone, none where the others leave an option nothing to do.
   virtual std::vector<Outcome> Play(
       const std::vector<std::vector<Application>>& scenarios) const = 0;
@@ -95,7 +105,8 @@ bool AreTwoWays(std::string_view a, std::string_view b);
 // its place; then members without which the step is no longer are dropped. The best of these is the
 // best set. Options stand in a set in the order of `options`. Pairs that exclude each other are
 // never together, nor is an option in a set that leaves it nothing to do, nor do the members of a
-// set take more than the budget. So the best set is never worse than the best option.
+// set take more than the budget. What only adds work, for memory, is in no set. So the best set is
+// never worse than the best option.
 // Deterministic: the same for any `jobs`.
 //
 // `worth` is in the order in which to try: by ease times confidence times what is likely to be

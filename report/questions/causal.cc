@@ -90,9 +90,16 @@ class Families {
       it->second = {.family = Family::kHost, .name = what.name, .tasks = {}, .apart = true};
     return it->second;
   }
+  // Their names hang on the scope alone.
   void AddParts(TaskId t) {
-    PartOf(NameOfWork(graph_, t)).tasks.push_back(t);
-    if (graph_.task(t).gap > Duration{}) PartOf(NameOfGap(graph_, t)).gaps.push_back(t);
+    const ScopeId scope = graph_.task(t).scope;
+    const auto [work, first] = part_of_work_.try_emplace(scope);
+    if (first) work->second = &PartOf(NameOfWork(graph_, t));
+    work->second->tasks.push_back(t);
+    if (graph_.task(t).gap <= Duration{}) return;
+    const auto [gap, first_gap] = part_of_gap_.try_emplace(scope);
+    if (first_gap) gap->second = &PartOf(NameOfGap(graph_, t));
+    gap->second->gaps.push_back(t);
   }
 
   const Graph& graph_;
@@ -100,6 +107,7 @@ class Families {
   std::map<std::pair<Family, std::string>, std::vector<TaskId>> groups_;
   absl::flat_hash_map<std::pair<Family, uint32_t>, std::vector<TaskId>*> known_;  // of `groups_`
   std::map<HostName, WorkGroup> parts_;
+  absl::flat_hash_map<ScopeId, WorkGroup*> part_of_work_, part_of_gap_;  // of `parts_`
 };
 
 // Tasks that wait in proportion to another one (rule G6).

@@ -55,8 +55,8 @@ class RanksTogether : public TriedProgram {
   const Prediction& baseline() const override { return unchanged_; }
   size_t tasks() const override { return tasks_; }
 
-  Prediction Predict(const std::vector<Application>& scenario,
-                     std::optional<Duration> /*least*/) const override {
+  Prediction Predict(const std::vector<Application>& scenario, std::optional<Duration> /*least*/,
+                     Told /*told*/) const override {
     return AsPrediction(answer_, PredictJoint(run_, answer_, scenario));
   }
 

@@ -141,8 +141,11 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
     return Refuse(ReplayFailed(in.replay, limit, path), "daydream.advise/1", &in.replay,
                   in.findings, args, session);
   }
+  // A table explains its first rows only.
+  const bool all = args.Has("--html") || FormatOf(args).value_or(Format::kTable) == Format::kJson;
   DD_ASSIGN_OR_RETURN(AdviseReport report,
-                      AdviseOn(path, in, candidates, budget, goal != "step", session));
+                      AdviseOn(path, in, candidates, budget, goal != "step", session,
+                               all ? AdviseOptions::kAllRows : details));
   report.details = details;
   if (args.Has("--html")) {
     DD_ASSIGN_OR_RETURN(const std::string page,

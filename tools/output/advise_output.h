@@ -31,10 +31,11 @@ struct AdviseReport {
 };
 
 // Tries `candidates` over `in`, which has to outlive the result. `per_example` is also set when one
-// of them changes how many examples a step handles.
+// of them changes how many examples a step handles. `explained`: AdviseOptions::explained.
 absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
                                       const Candidates& candidates, const Budget& budget,
-                                      bool per_example, Session& session);
+                                      bool per_example, Session& session,
+                                      size_t explained = AdviseOptions::kAllRows);
 
 // The same on all ranks, with what only several can be asked (OptionsOfRanks()). `ranks` has to
 // outlive the result.

@@ -44,13 +44,14 @@ AdviseOptions OptionsFor(const AdviseReport& report, const Budget& budget, Sessi
 
 absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
                                       const Candidates& candidates, const Budget& budget,
-                                      bool per_example, Session& session) {
+                                      bool per_example, Session& session, size_t explained) {
   AdviseReport report = ReportFor(path, candidates, per_example);
   report.headline = Headline(*in.trace, in.built);
   report.trace = in.trace.get();
   report.build = &in.built.report;
   report.findings = in.findings;
   AdviseOptions options = OptionsFor(report, budget, session);
+  options.explained = explained;
   options.true_step = in.true_step.has_value() ? &*in.true_step : nullptr;
   DD_ASSIGN_OR_RETURN(report.advised,
                       Advise(in.built, in.replay, candidates.options, candidates.limits, options));

@@ -89,16 +89,22 @@ std::vector<TaskId> Editor::Select(const std::function<bool(const Graph&, TaskId
 
 void Editor::Scale(std::span<const TaskId> tasks, double factor) {
   DD_CHECK(factor >= 0);
+  if (tasks.empty()) return;
   if (tasks.size() > edits_.size()) edits_.reserve(edits_.size() + tasks.size());
+  Cause& cause = causes_[OpenCause()];
   for (TaskId t : tasks) {
-    const Duration before = graph_.task(t).duration, after = before.Scaled(factor);
+    const Task& task = graph_.task(t);
+    const Duration after = task.duration.Scaled(factor), change = after - task.duration;
     if (ends_ != nullptr) {
       SetAtEnds(t, AtEnds([&](const EndView& at) { return at.DurationOf(t).Scaled(factor); }));
     }
+    const LaneKind kind = graph_.lane(task.lane).lane.kind;
+    if (kind == LaneKind::kStream) cause.gpu += change;
+    if (kind == LaneKind::kThread) cause.host += change;
+    edits_.push_back({.task = t, .cause = cause_, .duration = change, .gap = {}});
     graph_.SetDuration(t, after);
-    Touch(t, after - before, {});
-    ++changes_.scaled;
   }
+  changes_.scaled += tasks.size();
 }
 
 void Editor::SetDuration(TaskId t, Duration d) {
@@ -437,45 +443,12 @@ void Editor::FollowHolders() {
     SetAtEnds(c.delay, WaitAtEnds(c));
     if (delay.duration != c.wait || holder.duration == c.held || c.held == Duration{}) continue;
     Duration wait = c.wait.Scaled(holder.duration.seconds() / c.held.seconds());
-    if (CauseId held_by = CauseOf(c.holder); held_by != kNoCause) cause_ = held_by;
+    // Where there is one cause it is that: no table of tasks is made for it.
+    const CauseId held_by = causes_.size() == 1 ? CauseId{0} : CauseOf(c.holder);
+    if (held_by != kNoCause) cause_ = held_by;
     Touch(c.delay, wait - delay.duration, {});
     graph_.SetDuration(c.delay, wait);
   }
-}
-
-Editor::Launches Editor::FindLaunchEdges(const Graph& graph) {
-  Launches found;
-  found.edge.assign(graph.size(), kNoEdge);
-  for (size_t i = 0; i < graph.edges().size(); ++i) {
-    const Edge& e = graph.edges()[i];
-    if (e.rule != Rule::kLaunch) continue;
-    // Work that began before its call returned has a second edge, from the start of the call.
-    if (e.from_anchor == Anchor::kEnd) {
-      found.edge[e.to.index()] = static_cast<uint32_t>(i);
-    } else {
-      found.started[e.to] = static_cast<uint32_t>(i);
-    }
-  }
-  for (const auto& [task, edge] : found.started) {
-    if (found.edge[task.index()] == kNoEdge) found.edge[task.index()] = edge;
-  }
-  return found;
-}
-
-Editor::Launched Editor::FindLaunched(const Graph& graph, const Launches& launches) {
-  Launched found;
-  found.begin.assign(graph.size() + 1, 0);
-  for (uint32_t edge : launches.edge) {
-    if (edge != kNoEdge) ++found.begin[graph.edges()[edge].from.index() + 1];
-  }
-  for (size_t i = 1; i < found.begin.size(); ++i) found.begin[i] += found.begin[i - 1];
-  found.tasks.assign(found.begin.back(), TaskId::None());
-  std::vector<uint32_t> next(found.begin.begin(), found.begin.end() - 1);
-  for (size_t t = 0; t < launches.edge.size(); ++t) {
-    if (launches.edge[t] == kNoEdge) continue;
-    found.tasks[next[graph.edges()[launches.edge[t]].from.index()]++] = TaskId(t);
-  }
-  return found;
 }
 
 void Editor::IndexLaunches() const {
