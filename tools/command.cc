@@ -6,7 +6,7 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kColors[] = {"auto", "always", "never"};
-constexpr std::string_view kProgress[] = {"auto", "never"};
+constexpr std::string_view kProgress[] = {"auto", "always", "never"};
 constexpr std::string_view kMessageFormats[] = {"text", "json"};
 constexpr std::string_view kFormats[] = {"table", "json", "csv", "md"};
 constexpr std::string_view kUnits[] = {"auto", "ns", "us", "ms", "s"};
@@ -22,7 +22,8 @@ constexpr Flag kGlobalFlags[] = {
      .choices = kColors},
     {.name = "--progress",
      .value = "WHEN",
-     .help = "progress on a terminal: auto or never",
+     .help = "progress with the time that is left: auto (on a terminal), always (a line a second) "
+             "or never",
      .fallback = "auto",
      .choices = kProgress},
     {.name = "--no-config", .help = "without the defaults of ~/.config/daydream/config"},

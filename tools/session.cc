@@ -163,7 +163,9 @@ void Session::Configure(const Args& args) {
   quiet_ = args.Has("--quiet");
   verbose_ = args.Has("--verbose");
   watched_ = isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !style_.json;
-  progress_ = isatty(STDERR_FILENO) == 1 && !style_.json && args.Get("--progress") != "never";
+  const std::string_view progress = args.Get("--progress");
+  progress_lines_ = isatty(STDERR_FILENO) != 1;
+  progress_ = !style_.json && progress != "never" && (!progress_lines_ || progress == "always");
   width_ = args.Has("--wide") ? 0 : TerminalWidth(STDOUT_FILENO);
   name_ = args.Has("--wide") ? 0 : kLongestName;
   unit_ = ParseTimeUnit(args.Get("--unit"));
@@ -198,7 +200,8 @@ void Session::Note(std::string_view text) {
 
 std::string Session::NoteText(const Diagnostic& d) const {
   if (quiet_ || listener_.message) return "";
-  return (progress_ ? "\r\033[K" : "") + FormatDiagnostic(d, Severity::kNote, style_);
+  return (progress_ && !progress_lines_ ? "\r\033[K" : "") +
+         FormatDiagnostic(d, Severity::kNote, style_);
 }
 
 void Session::Screen(std::string_view lines) {
@@ -214,17 +217,25 @@ void Session::Next(std::string_view command) {
   std::fprintf(stderr, "\n  next: %.*s\n", static_cast<int>(command.size()), command.data());
 }
 
-void Session::Progress(std::string_view what, double share) {
-  if (what != doing_) doing_ = what;
+void Session::Progress(std::string_view what) { Progress(what, 0, 0); }
+
+void Session::Progress(std::string_view what, uint64_t done, uint64_t total, Counted counted) {
+  const auto now = std::chrono::steady_clock::now();
+  if (what != doing_) {
+    doing_ = what;
+    doing_since_ = now;
+    done_before_ = done;
+  }
   if (listener_.progress) return listener_.progress();
   if (!progress_ || quiet_) return;
-  auto now = std::chrono::steady_clock::now();
   if (now - begun_ < std::chrono::seconds(1)) return;
-  if (progress_shown_ && now - shown_ < std::chrono::milliseconds(100)) return;
+  const auto pause = std::chrono::milliseconds(progress_lines_ ? 1000 : 100);
+  if (shown_ != std::chrono::steady_clock::time_point() && now - shown_ < pause) return;
   shown_ = now;
-  progress_shown_ = true;
-  std::string text = share >= 0 ? fmt::format("\r\033[K{} {:.0f} %", what, share * 100)
-                                : fmt::format("\r\033[K{}", what);
+  const double seconds = std::chrono::duration<double>(now - doing_since_).count();
+  const std::string told = ProgressText(what, counted, done, total, done_before_, seconds);
+  progress_shown_ = !progress_lines_;
+  const std::string text = progress_lines_ ? told + "\n" : "\r\033[K" + told;
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

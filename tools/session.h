@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "report/text/format.h"
+#include "report/text/progress.h"
 #include "report/text/table.h"
 #include "tools/diagnostics.h"
 #include "tools/flags.h"
@@ -56,8 +57,13 @@ class Session {
   void Next(std::string_view command);
   size_t warnings() const { return warnings_; }
 
-  // --- progress: one line on standard error, only on a terminal and after a second
-  void Progress(std::string_view what, double share);
+  // --- progress, on standard error and after a second: one line that is written over on a
+  // terminal; elsewhere only with --progress always, a line a second
+  // Nobody knows how much of it is done.
+  void Progress(std::string_view what);
+  // With what is done, how fast, and the time that is left (report/text/progress.h).
+  void Progress(std::string_view what, uint64_t done, uint64_t total,
+                Counted counted = Counted::kPieces);
   void EndProgress();
   // What Progress() was told last: for the message when memory ends.
   const std::string& doing() const { return doing_; }
@@ -94,6 +100,7 @@ class Session {
   DiagnosticStyle style_;
   bool out_color_ = false, quiet_ = false, verbose_ = false, watched_ = false;
   bool progress_ = false, progress_shown_ = false;
+  bool progress_lines_ = false;  // each stays
   size_t width_ = 0, name_ = 0;
   TimeUnit unit_ = TimeUnit::kAuto;
   size_t warnings_ = 0;
@@ -101,6 +108,8 @@ class Session {
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point shown_{};
   std::string doing_;
+  std::chrono::steady_clock::time_point doing_since_{};
+  uint64_t done_before_ = 0;  // of it, when that began
   uint64_t needs_ = 0;
   std::string* written_ = nullptr;
   std::string config_file_;

@@ -213,6 +213,61 @@ TEST(JsonWindow, KeepsWhatIsNeededWhileItMoves) {
   EXPECT_EQ(expected, 300000);
 }
 
+// Hands out pieces of a text with room in front of them, always from the same place: what was there
+// before is gone.
+class RoomySource : public ByteSource {
+ public:
+  RoomySource(std::string_view text, size_t room, std::mt19937& random)
+      : rest_(text), room_(room), random_(random), buffer_(room + kPiece + kRoomBehind, '#') {}
+  ~RoomySource() override { Check(); }
+  absl::StatusOr<std::string_view> Next() override {
+    Check();
+    std::ranges::fill(buffer_, '#');
+    const std::string_view piece = rest_.substr(0, 1 + random_() % kPiece);
+    rest_.remove_prefix(std::min(piece.size(), rest_.size()));
+    piece.copy(buffer_.data() + room_, piece.size());
+    return std::string_view(buffer_.data() + room_, piece.size());
+  }
+  absl::StatusOr<std::string_view> Peek() override { return std::string_view(); }
+  size_t RoomInFront() const override { return room_; }
+  int64_t consumed() const override { return 0; }
+  int64_t total() const override { return -1; }
+
+ private:
+  // Without room nobody writes to it.
+  void Check() const {
+    if (room_ > 0) return;
+    EXPECT_EQ(buffer_.substr(kPiece), std::string(kRoomBehind, '#'));
+  }
+
+  static constexpr size_t kPiece = 100;
+  std::string_view rest_;
+  size_t room_;
+  std::mt19937& random_;
+  std::string buffer_;
+};
+
+TEST(JsonWindow, HoldsTheTextWhateverIsKeptAndWhereverItLies) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    for (size_t n = random() % 3000; n > 0; --n) text += static_cast<char>('a' + random() % 26);
+    RoomySource source(text, round % 4 == 0 ? 0 : random() % 200, random);
+    JsonWindow window(source);
+    size_t at = 0;  // of the text that lies at window.p
+    for (bool more = true; more;) {
+      more = window.Refill();
+      const auto size = static_cast<size_t>(window.end() - window.p);
+      ASSERT_EQ(std::string_view(window.p, size), text.substr(at, size));
+      ASSERT_EQ(std::string_view(window.end(), kJsonPadding), std::string(kJsonPadding, '\0'));
+      ASSERT_TRUE(more || at + size == text.size()) << "all of it was there";
+      const size_t less = random() % 3 == 0 ? 0 : random() % (size + 1);  // now and then it is long
+      if (more) window.p += less, at += less;
+      ASSERT_EQ(window.Offset(window.p), static_cast<int64_t>(at));
+    }
+  }
+}
+
 TEST(JsonObjectReader, TakesCommasTooManyButNotTooFew) {
   auto keys = [](std::string_view text, bool* closed) {
     std::string padded = Padded(text), found;

@@ -236,8 +236,7 @@ absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   CausalOptions options{.jobs = session.jobs(), .progress = [&](size_t done, size_t total) {
-                          session.Progress("playing",
-                                           static_cast<double>(done) / static_cast<double>(total));
+                          session.Progress("playing", done, total);
                         }};
   DD_ASSIGN_OR_RETURN(options.points, ParseCount("--points", args.Get("--points")));
   DD_ASSIGN_OR_RETURN(options.most, ParseCount("--top", args.Get("--top")));

@@ -51,7 +51,7 @@ std::string DoctorAsJson(const std::vector<Check>& checks, bool can_record) {
 }
 
 absl::StatusOr<Exit> RunDoctor(const Args& args, Session& session) {
-  session.Progress("looking", -1);
+  session.Progress("looking");
   std::vector<Check> checks = Examine(CurrentEnvironment());
   bool can_record = true;
   for (const Check& c : checks) can_record = can_record && c.health != Fitness::kFailure;

@@ -100,7 +100,7 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
     if (NeedsArguments(*t)) continue;
     auto params = BindParams(t->name, t->params, {});
     if (!params.ok()) continue;
-    session.Progress("trying optimizations", -1);
+    session.Progress("trying optimizations");
     Graph copy = in.built.graph;
     facts.answers.push_back({t, Apply({t, *std::move(params)}, copy).status()});
   }

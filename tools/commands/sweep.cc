@@ -308,8 +308,7 @@ class Sweep {
       if (journal_.has_value()) DD_RETURN_IF_ERROR(journal_->Append(*row));
       result_.rows.push_back(*std::move(row));
       if (interrupted_.has_value()) interrupted_->Done(result_.rows.size());
-      session_.Progress("sweeping", static_cast<double>(result_.rows.size()) /
-                                        static_cast<double>(std::max<size_t>(all, 1)));
+      session_.Progress("sweeping", result_.rows.size(), all);
       return absl::OkStatus();
     };
     DD_RETURN_IF_ERROR(world_.Distribute(todo, session_.jobs(), work, take));

@@ -206,7 +206,7 @@ absl::StatusOr<Exit> RunTour(const Args& args, Session& session) {
     return Exit::kOk;
   }
   const size_t width = format == Format::kTable ? NarrowWidth(session) : 0;
-  session.Progress(fmt::format("making lesson {}", lesson->id), -1);
+  session.Progress(fmt::format("making lesson {}", lesson->id));
   DD_ASSIGN_OR_RETURN(const LessonText text, PrepareLesson(*lesson, seed, width));
   session.EndProgress();
   std::string judged;

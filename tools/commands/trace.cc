@@ -38,7 +38,7 @@ void WarnAboutStubs(const Environment& environment, Session& session) {
 std::vector<RecordingReport> Read(std::vector<RecordedFile>& files, Session& session) {
   std::vector<RecordingReport> reports;
   for (RecordedFile& file : files) {
-    session.Progress(fmt::format("reading {}", file.path), -1);
+    session.Progress(fmt::format("reading {}", file.path));
     auto report = ReadRecording(file.path);
     session.EndProgress();
     if (!report.ok()) {

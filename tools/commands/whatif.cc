@@ -396,16 +396,14 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   report.by = std::string(args.Get("--by"));
   bool failed = in.replay.worst().error > limit;
   if (failed) scenarios.clear();
-  WhatIfOptions options{.alone = !args.Has("--no-alone"),
-                        .intervals = !args.Has("--no-interval"),
-                        .explain_all = FormatOf(args).value_or(Format::kTable) == Format::kJson,
-                        .true_step = report.true_step,
-                        .jobs = session.jobs(),
-                        .learned = learned,
-                        .progress = [&](size_t done, size_t total) {
-                          session.Progress("predicting",
-                                           static_cast<double>(done) / static_cast<double>(total));
-                        }};
+  WhatIfOptions options{
+      .alone = !args.Has("--no-alone"),
+      .intervals = !args.Has("--no-interval"),
+      .explain_all = FormatOf(args).value_or(Format::kTable) == Format::kJson,
+      .true_step = report.true_step,
+      .jobs = session.jobs(),
+      .learned = learned,
+      .progress = [&](size_t done, size_t total) { session.Progress("predicting", done, total); }};
   DD_ASSIGN_OR_RETURN(report.result, PredictAll(in.built, in.replay, scenarios, options));
   const Prediction& main = report.result.predictions[report.result.main];
   if (!failed && main.error.ok()) {

@@ -174,8 +174,8 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& pat
   DD_ASSIGN_OR_RETURN(ImportOptions options, ImportOptionsOf(args));
   std::string what = fmt::format("reading {}", path);
   options.progress = [&](int64_t consumed, int64_t total) {
-    session.Progress(what,
-                     total > 0 ? static_cast<double>(consumed) / static_cast<double>(total) : -1);
+    session.Progress(what, static_cast<uint64_t>(std::max<int64_t>(consumed, 0)),
+                     static_cast<uint64_t>(std::max<int64_t>(total, 0)), Counted::kBytes);
   };
   const std::string from(args.Get("--from"));
   DD_RETURN_IF_ERROR(CheckFrom(from));
@@ -230,13 +230,13 @@ absl::StatusOr<std::vector<std::shared_ptr<const Trace>>> ReadSideBySide(
   std::mutex one_at_a_time;
   size_t done = 0;
   std::atomic<bool> failed = false;
-  session.Progress(what, 0);
+  session.Progress(what, 0, files.size());
   ForEachParallel(files.size(), session.jobs(), [&](size_t i) {
     if (failed) return;  // files are begun in order: all in front of a bad one are read
     read[i] = ImportFile(files[i], options, from);
     if (!read[i].ok()) failed = true;
     std::lock_guard lock(one_at_a_time);
-    session.Progress(what, static_cast<double>(++done) / static_cast<double>(files.size()));
+    session.Progress(what, ++done, files.size());
   });
   session.EndProgress();
   for (size_t i = 0; i < files.size(); ++i) {

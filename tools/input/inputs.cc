@@ -88,7 +88,7 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadAsked(path, args, session));
   WarnAboutMemory({&in.trace, 1}, session);
-  session.Progress("building the graph", -1);
+  session.Progress("building the graph");
   DD_RETURN_IF_ERROR(BuildAndJudge(in, path, args, session));
   if (args.Has("--samples")) {
     DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));

@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<RankTrace>> ReadEach(const std::string& path, const A
   std::vector<RankTrace> ranks;
   DD_ASSIGN_OR_RETURN(const auto traces, ReadSideBySide(files, args, session));
   // Where memory ends from here on, no single file is why.
-  session.Progress(fmt::format("playing the ranks of {} together", path), -1);
+  session.Progress(fmt::format("playing the ranks of {} together", path));
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string& file = files[i];
     const std::shared_ptr<const Trace>& trace = traces[i];

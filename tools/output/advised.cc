@@ -34,10 +34,8 @@ AdviseOptions OptionsFor(const AdviseReport& report, const Budget& budget, Sessi
                        const Changes& c) { return LinesOf(EffortOf(a.transform->advice, c)); },
           .budget = budget.lines,
           .jobs = session.jobs(),
-          .progress =
-              [&session](size_t done, size_t total) {
-                session.Progress("trying", static_cast<double>(done) / static_cast<double>(total));
-              }};
+          .progress = [&session](size_t done,
+                                 size_t total) { session.Progress("trying", done, total); }};
 }
 
 }  // namespace

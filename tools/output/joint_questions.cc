@@ -57,9 +57,7 @@ absl::StatusOr<std::vector<int32_t>> ParseOn(std::string_view text, const JointR
 }  // namespace
 
 JointProgress ProgressOf(std::string_view what, Session& session) {
-  return [what, &session](size_t done, size_t total) {
-    session.Progress(what, static_cast<double>(done) / static_cast<double>(total));
-  };
+  return [what, &session](size_t done, size_t total) { session.Progress(what, done, total); };
 }
 
 std::vector<std::vector<Application>> WithParts(

@@ -198,7 +198,7 @@ WhatIfOptions PredictOptions(const WhatIfReport& report, Session& session) {
   return {.true_step = report.true_step,
           .jobs = session.jobs(),
           .progress = [&session](size_t done, size_t total) {
-            session.Progress("predicting", static_cast<double>(done) / static_cast<double>(total));
+            session.Progress("predicting", done, total);
           }};
 }
 

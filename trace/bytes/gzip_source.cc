@@ -27,20 +27,22 @@ class GzipSource : public ChunkedSource {
       : ChunkedSource(packed->name(), limit),
         packed_(std::move(packed)),
         state_(std::make_unique<inflate_state>()),
-        text_(std::make_unique_for_overwrite<uint8_t[]>(kChunkBytes)) {
+        buffer_(std::make_unique_for_overwrite<uint8_t[]>(kRoom + kChunkBytes + kRoomBehind)),
+        text_(buffer_.get() + kRoom) {
     isal_inflate_init(state_.get());
     state_->crc_flag = ISAL_GZIP;
   }
   int64_t consumed() const override { return packed_->consumed(); }
   int64_t total() const override { return packed_->total(); }
+  size_t RoomInFront() const override { return kRoom; }
 
  protected:
   absl::StatusOr<std::string_view> Produce() override {
     if (!failure_.ok()) return failure_;
-    state_->next_out = text_.get();
+    state_->next_out = text_;
     state_->avail_out = kChunkBytes;
     while (state_->avail_out > 0 && !at_end_ && failure_.ok()) failure_ = Step();
-    std::string_view chunk(reinterpret_cast<char*>(text_.get()), kChunkBytes - state_->avail_out);
+    std::string_view chunk(reinterpret_cast<char*>(text_), kChunkBytes - state_->avail_out);
     out_ += static_cast<int64_t>(chunk.size());
     if (absl::Status s = CheckExpansion(name_, in_, out_); !s.ok()) failure_ = s;
     if (chunk.empty() && !failure_.ok()) return failure_;
@@ -48,6 +50,8 @@ class GzipSource : public ChunkedSource {
   }
 
  private:
+  static constexpr size_t kRoom = size_t{32} << 10;
+
   // Unpacks until the input at hand, the output space or the member ends.
   absl::Status Step() {
     if (state_->avail_in == 0 && !input_ended_) {
@@ -82,7 +86,8 @@ class GzipSource : public ChunkedSource {
 
   std::unique_ptr<ByteSource> packed_;
   std::unique_ptr<inflate_state> state_;
-  std::unique_ptr<uint8_t[]> text_;
+  std::unique_ptr<uint8_t[]> buffer_;  // the chunk with room around it
+  uint8_t* text_;
   absl::Status failure_;
   bool input_ended_ = false, member_ended_ = false, at_end_ = false;
   int64_t in_ = 0, out_ = 0;

@@ -31,6 +31,12 @@ class ByteSource {
   // files themselves.
   virtual std::string Path() const { return {}; }
 
+  // Bytes in front of what Next() hands out that the caller may write to; as many as kRoomBehind
+  // follow it then; 0: nothing may be written, neither in front nor behind. Who keeps a few bytes
+  // of the chunk before puts them there instead of copying the new one.
+  virtual size_t RoomInFront() const { return 0; }
+  static constexpr size_t kRoomBehind = 64;
+
   // Bytes consumed and total size of the input as stored; total -1 = unknown (pipe).
   virtual int64_t consumed() const = 0;
   virtual int64_t total() const = 0;

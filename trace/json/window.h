@@ -26,7 +26,12 @@ class JsonWindow {
   const absl::Status& failure() const { return failure_; }
 
  private:
+  // Makes room for so many bytes in `buffer_`, behind the first `kept` of them.
+  void Reserve(size_t kept, size_t bytes);
+
   ByteSource& source_;
+  // What is kept while the next bytes are read, and where they come behind it when the source has
+  // no room in front of them.
   std::unique_ptr<char[]> buffer_;
   size_t capacity_ = 0;
   const char* end_ = nullptr;

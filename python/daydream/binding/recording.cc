@@ -132,7 +132,7 @@ absl::StatusOr<std::string> Recording::WhatIf(std::span<const ScenarioParts> sce
                               .intervals = !args.Has("--no-interval"),
                               .true_step = report.true_step,
                               .jobs = session.jobs(),
-                              .progress = [&](size_t, size_t) { session.Progress("", 0); }};
+                              .progress = [&](size_t, size_t) { session.Progress(""); }};
   DD_ASSIGN_OR_RETURN(report.result, PredictAll(in_.built, in_.replay, applications, options));
   return WhatIfJson(report);
 }
