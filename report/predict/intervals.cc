@@ -183,7 +183,13 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   const ReplayCheck& replay = *doubts.replay;
   const double error = std::fabs(replay.error());
   const double typical = std::fabs(replay.typical_error().value_or(0));
-  p.expected_error = std::hypot(doubts.expected, kMeanOfNormal * doubts.run,
+  // Over a host as fast as it may be the gain is another; half of the way is the mean of even
+  // draws.
+  const double step = AsDouble(p.step);
+  const double host = doubts.quick_host && step > 0
+                          ? std::fabs(AsDouble(doubts.quick_host->against_baseline) / step - 1) / 2
+                          : 0;
+  p.expected_error = std::hypot(std::hypot(doubts.expected, host), kMeanOfNormal * doubts.run,
                                 kMeanOfNormal * std::max(error, typical) / kNinety);
   p.raise.clear();
   if (IsLow(p, doubts, width)) return;

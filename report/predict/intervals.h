@@ -76,9 +76,9 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 //
 // The word says how far off the step is expected to be, and whether that can be believed.
 // Expected (Prediction::expected_error) are, as squares: `expected`, which is what held rows of
-// these optimizations were off by on average for a change of this size, and the means of the errors
-// of `run` and of the replay. Low above 15 % of the step, high up to 5 % (both chosen; decision 006
-// has what they held), else medium.
+// these optimizations were off by on average for a change of this size, the means of the errors of
+// `run` and of the replay, and half of what a quick host makes of the gain. Low above 15 % of the
+// step, high up to 5 % (both chosen; decision 006 has what they held), else medium.
 //
 // Low also when the recording itself is in doubt (ReplayCheck::doubt), or is a window without marks
 // of steps; when steps that were alike come out 50 % apart; when the replay is off by more than
