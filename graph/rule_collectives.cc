@@ -2,7 +2,7 @@
 // ranks (88 % in a tensor-parallel step of eight ranks). The shortest of several equal collectives
 // bounds the transfer itself; network what-ifs scale only that part. Where the messages were not
 // recorded, collectives that were launched alike may move different ones: equal are then those in
-// the same place of each step, as far as all steps have as many.
+// the same place of each step, where all steps have as many, and no others.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -40,8 +40,11 @@ class Transfers {
 
   void Estimate(const std::vector<TaskId>& equal) {
     if (equal.size() < kLeastEqual) return;
-    if (b_.graph.Collective(equal.front()) == nullptr && EstimateByPlace(equal)) return;
-    SetShortest(equal);
+    if (b_.graph.Collective(equal.front()) == nullptr) {
+      EstimateByPlace(equal);
+    } else {
+      SetShortest(equal);
+    }
   }
 
   // In the order of tasks, in which each comes behind the last.
@@ -51,8 +54,8 @@ class Transfers {
   }
 
  private:
-  // False unless all measured steps have as many of `alike`, in time order.
-  bool EstimateByPlace(const std::vector<TaskId>& alike) {
+  // `alike`: in time order.
+  void EstimateByPlace(const std::vector<TaskId>& alike) {
     std::map<uint16_t, std::vector<TaskId>> by_step;
     for (TaskId t : alike) by_step[b_.graph.task(t).step].push_back(t);
     const std::span<const GraphStep> steps = b_.graph.steps();
@@ -63,7 +66,7 @@ class Transfers {
       ++measured;
       counts.insert(by_step[static_cast<uint16_t>(s)].size());
     }
-    if (measured < 2 || counts.size() != 1 || *counts.begin() == 0) return false;
+    if (measured < 2 || counts.size() != 1 || *counts.begin() == 0) return;
     for (size_t place = 0; place < *counts.begin(); ++place) {
       std::vector<TaskId> same;
       for (const auto& [step, tasks] : by_step) {
@@ -71,7 +74,6 @@ class Transfers {
       }
       SetShortest(same);
     }
-    return true;
   }
 
   void SetShortest(const std::vector<TaskId>& equal) {

@@ -325,8 +325,10 @@ TEST(CollectiveRule, ShortestOfEqualCollectivesBoundsTheTransfer) {
   TraceSketch s;
   LaneId cpu = s.Thread(), comm = s.Stream(20);
   double us = 0;
+  uint32_t correlation = 0;
   for (double length : {500.0, 80.0, 300.0, 90.0}) {
-    s.Launch(cpu, comm, "ncclKernel_AllReduce", us, 5, us + 8, length);
+    s.Call(cpu, "cudaLaunchKernel", us, 5, ++correlation);
+    s.Collective(comm, "ncclKernel_AllReduce", us + 8, length, correlation, "all");
     us += length + 20;
   }
   BuiltGraph built = Build(s);

@@ -353,12 +353,26 @@ TEST(CollectiveRule, WithoutMessagesOnlyTheSamePlaceOfEachStepIsEqual) {  // N2
   EXPECT_GE(seen, 6u);
 }
 
+TEST(CollectiveRule, WithoutMessagesOneStepSaysNothingAboutTheTransfer) {  // N2
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), comm = s.Stream(20);
+  for (int i = 0; i < 6; ++i) {
+    s.Launch(cpu, comm, "ncclKernel_AllReduce", i * 500, 5, i * 500 + 8, i == 2 ? 80 : 300);
+  }
+  const BuiltGraph built = Build(s);
+  const TaskId first = Find(built.graph, "ncclKernel_AllReduce", TaskKind::kCollective);
+  EXPECT_EQ(built.graph.Transfer(first), Duration::Us(300)) << "80 us may be another message";
+}
+
 TEST(CollectiveRule, ThreeEqualOnesSayNothingAboutTheTransfer) {  // N2
   for (const int equal : {3, 4}) {
     TraceSketch s;
     const LaneId cpu = s.Thread(), comm = s.Stream(20);
     for (int i = 0; i < equal; ++i) {
-      s.Launch(cpu, comm, "ncclKernel_AllReduce", i * 500, 5, i * 500 + 8, i == 2 ? 80 : 300);
+      const auto correlation = static_cast<uint32_t>(i + 1);
+      s.Call(cpu, "cudaLaunchKernel", i * 500, 5, correlation);
+      s.Collective(comm, "ncclKernel_AllReduce", i * 500 + 8, i == 2 ? 80 : 300, correlation,
+                   "all");
     }
     const BuiltGraph built = Build(s);
     const TaskId first = Find(built.graph, "ncclKernel_AllReduce", TaskKind::kCollective);
