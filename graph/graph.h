@@ -149,7 +149,9 @@ struct GraphStep {
   // waited for its host.
   bool host_led = false;
   StepBegin begin = {};
-  Duration recorded_host = {};  // of the only step that counts: how long its host's work was
+  // Of the only step that counts, where its host's work took longer than the step, out of a lead
+  // that the host had: how long that work was.
+  Duration recorded_host = {};
 };
 
 // Names and details that tasks refer to. Shared by all copies of a graph; what transforms add

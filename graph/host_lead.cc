@@ -5,8 +5,6 @@
 namespace daydream {
 namespace {
 
-constexpr int64_t kPartsThatDiffer = 100;  // chosen: less than such a part of a step is nothing
-
 bool IsKnown(const StepBegin& begin) { return begin.call.valid() && begin.work.valid(); }
 
 }  // namespace

@@ -22,13 +22,15 @@ inline bool OnStream(const Graph& graph, TaskId t) {
   return graph.lane(graph.task(t).lane).lane.kind == LaneKind::kStream;
 }
 
+constexpr int64_t kPartsThatDiffer = 100;  // chosen: less than such a part of a step is nothing
+
 // A host of a recording that may be ahead of its GPU. Instants and durations are in ns of a replay.
 class HostLead {
  public:
   // From the first step that counts to the step behind the last that does, or to the last one where
-  // none is behind it. Where these are one, from the begin of its host's work to the end. None
-  // where steps begin with work whose launch is not known, and where the length of that host's
-  // work was not recorded. O(steps).
+  // none is behind it. Where these are one, from the begin of its host's work to the end, and only
+  // where that step used up a lead already (GraphStep::recorded_host). None where steps begin with
+  // work whose launch is not known. O(steps).
   static std::optional<HostLead> Of(const Graph& graph);
 
   // The tasks whose starts matter: the call that launches the first GPU work of a step, and that

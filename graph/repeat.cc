@@ -157,6 +157,10 @@ Graph StepRepeater::Repeat(uint16_t step, int times) const {
       .Run();
 }
 
+std::span<const TaskId> StepRepeater::TasksOf(uint16_t step) const {
+  return std::span(tasks_).subspan(tasks_begin_[step], tasks_begin_[step + 1] - tasks_begin_[step]);
+}
+
 absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times) {
   if (step >= graph.steps().size() || times < 1 || times > kMostCopies) {
     return InvalidArgument("no step {} to repeat {} times (the graph has {} steps)", step, times,

@@ -2,6 +2,7 @@
 // where a trace holds one usable step, and to ask whether a step predicts the next one.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -25,6 +26,8 @@ class StepRepeater {
   // REQUIRES: there is such a step, times > 0. O(tasks and edges of the step x times + lanes), and
   // what its queue edges take.
   Graph Repeat(uint16_t step, int times) const;
+  // The tasks of the step, as they stand in each repetition.
+  std::span<const TaskId> TasksOf(uint16_t step) const;
 
  private:
   const Graph& source_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graph/builder.h"
+#include "graph/host_lead.h"
 #include "graph/scopes.h"
 #include "graph/step_windows.h"
 
@@ -232,7 +233,11 @@ void RecordPeriods(Builder& b) {
   for (size_t i = 1; i < n; ++i) {
     GraphStep& step = b.graph.mutable_step(i);
     step.recorded_period = windows[i].length();
-    if (extents[i].host.has_value()) step.recorded_host = extents[i].host->length();
+    const std::optional<StepWindow>& host = extents[i].host;
+    if (!host.has_value() || !extents[i - 1].gpu) continue;
+    const bool ahead = host->begin < extents[i - 1].last;
+    const Duration least = step.recorded_period + step.recorded_period / kPartsThatDiffer;
+    if (ahead && host->length() > least) step.recorded_host = host->length();
   }
 }
 

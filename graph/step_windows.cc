@@ -23,7 +23,7 @@ std::vector<StepMarks::By> StepMarks::FindBy(const Graph& graph) {
   return by;
 }
 
-std::optional<size_t> StepMarks::FindLone(const Graph& graph) {
+std::optional<size_t> StepMarks::LoneOf(const Graph& graph) {
   std::optional<size_t> lone;
   for (size_t s = 0; s < graph.steps().size(); ++s) {
     if (!graph.steps()[s].measured) continue;
@@ -37,7 +37,7 @@ StepMarks::StepMarks(const Graph& graph)
     : StepMarks(graph, FindBy(graph), [&](TaskId t) { return graph.task(t).step; }) {}
 
 StepMarks::StepMarks(const Graph& graph, std::vector<By> by, StepOf step_of)
-    : graph_(graph), by_(std::move(by)), lone_(FindLone(graph)) {
+    : graph_(graph), by_(std::move(by)), lone_(LoneOf(graph)) {
   FindWaits();
   FindClosing(step_of);
 }
@@ -147,7 +147,7 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     bool any = false;
   };
   const size_t steps = graph.steps().size();
-  const std::optional<size_t> lone = StepMarks::FindLone(graph);
+  const std::optional<size_t> lone = StepMarks::LoneOf(graph);
   std::vector<Found> found(steps);
   const auto note = [&](const StepMark& mark, Instant first, Instant last) {
     if (mark.step >= steps) return;

@@ -72,6 +72,7 @@ class StepMarks {
   bool Ends(const Task& task) const { return IsGpu(task.kind) || !HasGpu(task.step); }
   // The only step that counts; none when there are more, or fewer.
   std::optional<size_t> lone() const { return lone_; }
+  static std::optional<size_t> LoneOf(const Graph& graph);  // O(steps)
   // Of the last step with GPU work, where that found an idle GPU, and of the one before: the calls
   // that can be the last to launch GPU work, one a lane. Empty for all others.
   struct Launch {
@@ -105,7 +106,6 @@ class StepMarks {
     return graph.lane(task.lane).marks_steps ? By::kMarkedGpu : By::kGpu;
   }
   static std::vector<By> FindBy(const Graph& graph);
-  static std::optional<size_t> FindLone(const Graph& graph);
   void FindWaits();
   void FindClosing(StepOf step_of);
 

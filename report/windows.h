@@ -28,8 +28,8 @@ std::vector<Duration> CountedPeriods(const Graph& graph, std::vector<Duration> p
 // is none. Begins and ends in time order. Only the last two overlap: the wait of the last step for
 // its host lies before its first GPU work, which is where the window before it ends, and stands in
 // for the wait behind it, which is not recorded. So the lengths sum to the periods, but for what an
-// edit uses up of the host's lead (graph/host_lead.h), and what is summed over the windows has its
-// share of StepTime().
+// edit uses up of the host's lead (graph/host_lead.h) and the cycle of a lone step
+// (simulator/lone_step.h), and what is summed over the windows has its share of StepTime().
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
 
 // The critical path of the counted windows, without gaps: where it leads back to a task that

@@ -97,4 +97,17 @@ Contracted Contract(const Graph& graph, const Program& whole, std::span<const Ta
   return out;
 }
 
+Contracted PlaceOfEach(const Graph& graph) {
+  Contracted each;
+  each.program.tasks = 0;
+  each.sums.reserve(2 * graph.size() + 1);
+  for (const Task& task : graph.tasks()) {
+    const auto place = static_cast<uint32_t>(each.sums.size());
+    each.sums_of.push_back({place, place + 1});
+    each.sums.insert(each.sums.end(), {task.duration.ns, task.gap.ns});
+  }
+  each.sums.push_back(0);
+  return each;
+}
+
 }  // namespace daydream

@@ -31,6 +31,9 @@ struct Contracted {
 Contracted Contract(const Graph& graph, const Program& whole, std::span<const TaskId> starts,
                     std::span<const TaskId> ends);
 
+// No rows, and a place for each task: what is told of it goes to all rounds of a lone step.
+Contracted PlaceOfEach(const Graph& graph);
+
 // Eight scenarios side by side, each array as [place][scenario]: `sums` has a place for each sum,
 // `start` and `end` one for each row and one more. Of those only what is read is written.
 constexpr size_t kSideBySide = 8;

@@ -66,7 +66,8 @@ class Plan {
 Duration WholeLength(const Timeline& timeline);
 
 // Period of every step but the first, by the windows of graph/step_windows.h: steps - 1 entries. In
-// steps that count, what they use up of the host's lead counts, too (graph/host_lead.h).
+// steps that count, what they use up of the host's lead counts, too (graph/host_lead.h). Where one
+// step counts, its cycle (simulator/lone_step.h), which takes about four replays more.
 // For a graph with one step one entry: its whole length from the first start to the last end.
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
 

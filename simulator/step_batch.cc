@@ -9,6 +9,7 @@
 #include "graph/large_pages.h"
 #include "graph/step_windows.h"
 #include "simulator/contract.h"
+#include "simulator/lone_step.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -20,17 +21,22 @@ namespace {
 struct Candidates {
   std::vector<TaskId> first, last;
   std::vector<TaskId> host_first, host_last;  // of the lone step, a lane each
+  std::vector<TaskId> round_last;             // as host_last, of rounds (simulator/lone_step.h)
 };
 
 class CandidateFinder {
  public:
-  explicit CandidateFinder(const Graph& g) : g_(g), marks_(g) {
+  CandidateFinder(const Graph& g, bool rounds) : g_(g), marks_(g) {
     one_ = g.steps().size() <= 1;
     of_step.resize(std::max<size_t>(g.steps().size(), 1));
     for (const GraphLane& lane : g.lanes()) {
       Walk(lane.first, true);
       Walk(lane.last, false);
       if (marks_.lone().has_value() && !one_) FindHost(lane, *marks_.lone());
+      for (size_t s = 0; rounds && s < of_step.size(); ++s) {
+        const TaskId last = LastOfHost(lane, s);
+        if (last.valid()) of_step[s].round_last.push_back(last);
+      }
     }
   }
 
@@ -45,13 +51,20 @@ class CandidateFinder {
 
  private:
   void FindHost(const GraphLane& lane, size_t step) {
-    auto mine = [&](TaskId t) { return g_.task(t).step == step && IsHost(g_.task(t).kind); };
-    TaskId first = lane.first, last = lane.last;
-    while (first.valid() && !mine(first)) first = g_.task(first).lane_next;
-    while (last.valid() && !mine(last)) last = g_.task(last).lane_prev;
+    TaskId first = lane.first;
+    while (first.valid() && !IsHostOf(first, step)) first = g_.task(first).lane_next;
     if (!first.valid()) return;
     of_step[step].host_first.push_back(first);
-    of_step[step].host_last.push_back(last);
+    of_step[step].host_last.push_back(LastOfHost(lane, step));
+  }
+
+  bool IsHostOf(TaskId t, size_t step) const {
+    return g_.task(t).step == step && IsHost(g_.task(t).kind);
+  }
+  TaskId LastOfHost(const GraphLane& lane, size_t step) const {
+    TaskId last = lane.last;
+    while (last.valid() && !IsHostOf(last, step)) last = g_.task(last).lane_prev;
+    return last;
   }
 
   // The step whose begin or end `t` can be, or none.
@@ -108,8 +121,10 @@ bool SamePlace(const Task& x, const Task& y) {
 
 // What is the same for all threads.
 struct Shape {
-  explicit Shape(const Graph& g) : graph(g), candidates(g), lead(HostLead::Of(g)) {}
+  Shape(const Graph& g, bool rounds)
+      : graph(g), is_rounds(rounds), candidates(g, rounds), lead(HostLead::Of(g)) {}
   const Graph& graph;
+  const bool is_rounds;  // of a lone step: asked for are cycles
   CandidateFinder candidates;
   Contracted contracted;
   std::optional<HostLead> lead;
@@ -165,12 +180,66 @@ struct StepBatch::Impl {
   }
   void Run() { EvaluateEight(contracted.program, Sums(), start.get(), end.get()); }
   Duration RunBase() {
+    if (rounds != nullptr) return TellCycle(RunRoundsOnce());
     if (start_of_one == nullptr) {
       start_of_one = LargeArray(contracted.program.tasks + 1);
       end_of_one = LargeArray(contracted.program.tasks + 1);
     }
     EvaluateOne(contracted.program, base.data(), start_of_one.get(), end_of_one.get());
     return StepOf({start_of_one.get(), end_of_one.get(), 1}, base.data());
+  }
+
+  // By how much longer a task of the rounds is than the graph has it, at `cell` of what was told.
+  static Duration More(const int64_t* told, Duration in_graph) {
+    return Duration::Ns(*told) - in_graph;
+  }
+
+  Duration RunRoundsOnce() {
+    const std::span<const TaskId> tasks = lone->tasks();
+    std::vector<Longer> longer;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const Contracted::Sums& at = contracted.sums_of[tasks[i].index()];
+      const Task& task = graph.task(tasks[i]);
+      const Duration duration = More(&base[at.duration], task.duration);
+      const Duration gap = More(&base[at.gap], task.gap);
+      if (duration == Duration{} && gap == Duration{}) continue;
+      for (size_t k = 0; k < LoneStep::kRounds; ++k) {
+        longer.push_back({TaskId(k * tasks.size() + i), duration, gap});
+      }
+    }
+    return rounds->StepWith(longer);
+  }
+
+  std::array<Duration, kWidth> RunRounds() {
+    const std::span<const TaskId> tasks = lone->tasks();
+    const int64_t* told = Sums();
+    rounds->Reset();
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const Contracted::Sums& at = contracted.sums_of[tasks[i].index()];
+      const Task& task = graph.task(tasks[i]);
+      const int64_t *duration = told + at.duration * kWidth, *gap = told + at.gap * kWidth;
+      const bool same =
+          std::all_of(duration, duration + kWidth,
+                      [&](int64_t ns) { return ns == task.duration.ns; }) &&
+          std::all_of(gap, gap + kWidth, [&](int64_t ns) { return ns == task.gap.ns; });
+      if (same) continue;
+      for (size_t k = 0; k < LoneStep::kRounds; ++k) {
+        const StepBatch::Sums of_round = rounds->sums(TaskId(k * tasks.size() + i));
+        for (size_t s = 0; s < kWidth; ++s) {
+          of_round.duration[s] += More(duration + s, task.duration).ns;
+          of_round.gap[s] += More(gap + s, task.gap).ns;
+        }
+      }
+    }
+    const std::array<Duration, kWidth> cycles = rounds->Run();
+    TellCycle(cycles.back());
+    return cycles;
+  }
+
+  // Only the lone step counts.
+  Duration TellCycle(Duration cycle) {
+    periods.assign(graph.steps().size() - 1, cycle);
+    return cycle;
   }
 
   StepExtent ExtentOf(size_t step, Instants at) const {
@@ -217,8 +286,19 @@ struct StepBatch::Impl {
       periods.push_back(extents[0].any ? extents[0].last - extents[0].first : Duration{});
       return;
     }
-    const std::vector<StepWindow> windows = StepWindows(extents);
+    windows = StepWindows(extents);
     for (size_t s = 1; s < steps; ++s) periods.push_back(windows[s].length());
+  }
+
+  Duration CycleIn(Instants at) {
+    std::vector<std::optional<Instant>> host_ends(windows.size());
+    for (size_t s = 0; s < windows.size(); ++s) {
+      for (TaskId t : candidates.of_step[s].round_last) {
+        const Instant end_of_lane = {at.end[size_t{contracted.row_of[t.index()]} * at.stride]};
+        host_ends[s] = std::max(host_ends[s].value_or(end_of_lane), end_of_lane);
+      }
+    }
+    return CycleOf(windows, host_ends);
   }
 
   // What the host takes in the scenario with these sums, `stride` numbers apart.
@@ -243,6 +323,7 @@ struct StepBatch::Impl {
   Duration StepOf(Instants at, const int64_t* of_scenario) {
     FindPeriods(at);
     if (candidates.of_step.size() == 1) return periods.front();
+    if (shape->is_rounds) return CycleIn(at);
     const Duration step = StepTimeOf(graph.steps(), periods);
     if (!shape->lead.has_value()) return step;
     HostLead::Starts starts;
@@ -279,7 +360,11 @@ struct StepBatch::Impl {
   bool all_lent = true;
   bool behind = true;  // that is still to be done
   std::vector<StepExtent> extents;
+  std::vector<StepWindow> windows;
   std::vector<Duration> periods;
+  // Of a lone step: its rounds, which are what is played.
+  std::shared_ptr<const LoneStep> lone;
+  std::unique_ptr<StepBatch> rounds;
 };
 
 StepBatch::StepBatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -293,13 +378,29 @@ absl::StatusOr<StepBatch> StepBatch::Make(const Graph& graph) {
 }
 
 StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
-  auto shape = std::make_shared<Shape>(graph);
+  if (const std::optional<size_t> step = LoneStepOf(graph)) {
+    auto lone = std::make_shared<const LoneStep>(graph, *step);
+    if (auto of_rounds = Plan::Make(lone->rounds()); of_rounds.ok()) {
+      auto shape = std::make_shared<Shape>(graph, /*rounds=*/false);
+      shape->contracted = PlaceOfEach(graph);
+      auto impl = std::make_unique<Impl>(std::move(shape));
+      impl->rounds = std::make_unique<StepBatch>(Make(lone->rounds(), *of_rounds, /*rounds=*/true));
+      impl->lone = std::move(lone);
+      return StepBatch(std::move(impl));
+    }
+  }
+  return Make(graph, plan, /*rounds=*/false);
+}
+
+StepBatch StepBatch::Make(const Graph& graph, const Plan& plan, bool rounds) {
+  auto shape = std::make_shared<Shape>(graph, rounds);
   std::vector<TaskId> starts, ends;
   for (const Candidates& c : shape->candidates.of_step) {
     starts.insert(starts.end(), c.first.begin(), c.first.end());
     starts.insert(starts.end(), c.host_first.begin(), c.host_first.end());
     ends.insert(ends.end(), c.last.begin(), c.last.end());
     ends.insert(ends.end(), c.host_last.begin(), c.host_last.end());
+    ends.insert(ends.end(), c.round_last.begin(), c.round_last.end());
   }
   for (size_t s = 0; s < shape->candidates.of_step.size(); ++s) {
     for (const StepMarks::Wait& wait : shape->candidates.waits(s)) starts.push_back(wait.task);
@@ -314,7 +415,13 @@ StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
   return StepBatch(std::make_unique<Impl>(std::move(shape)));
 }
 
-StepBatch StepBatch::Another() const { return StepBatch(std::make_unique<Impl>(impl_->shape)); }
+StepBatch StepBatch::Another() const {
+  auto impl = std::make_unique<Impl>(impl_->shape);
+  impl->lone = impl_->lone;
+  if (impl_->rounds != nullptr)
+    impl->rounds = std::make_unique<StepBatch>(impl_->rounds->Another());
+  return StepBatch(std::move(impl));
+}
 
 void StepBatch::Reset() { impl_->behind = true; }
 
@@ -356,6 +463,7 @@ void StepBatch::Set(size_t s, TaskId task, Duration duration, Duration gap) {
 
 std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   static_assert(kWidth == kSideBySide);
+  if (impl_->rounds != nullptr) return impl_->RunRounds();
   impl_->Run();
   std::array<Duration, kWidth> steps;
   for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(impl_->Of(s), impl_->sums.get() + s);

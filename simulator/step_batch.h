@@ -64,7 +64,8 @@ class StepBatch {
     Duration duration, gap;  // by these, which may be less than 0
   };
   Duration StepWith(std::span<const Longer> longer);
-  // StepPeriods() behind the last step time that was told.
+  // StepPeriods() behind the last step time that was told; where one step counts, it is all of
+  // them.
   std::span<const Duration> periods() const;
   // StepTime() of `graph`; none where it differs from the scenarios in more than what Set() can
   // say. All scenarios are as before. O(tasks + edges).
@@ -72,6 +73,7 @@ class StepBatch {
 
  private:
   struct Impl;
+  static StepBatch Make(const Graph& graph, const Plan& plan, bool rounds);
   explicit StepBatch(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

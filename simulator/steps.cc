@@ -3,6 +3,7 @@
 #include "base/median.h"
 #include "graph/host_lead.h"
 #include "graph/step_windows.h"
+#include "simulator/lone_step.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -41,6 +42,12 @@ std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) 
   if (graph.steps().size() <= 1) return {WholeLength(timeline)};
   const std::vector<StepExtent> extents = StepExtents(graph, timeline.start, timeline.end);
   std::vector<Duration> periods = PeriodsOf(extents);
+  if (const std::optional<size_t> lone = LoneStepOf(graph)) {
+    const LoneStep step(graph, *lone);
+    if (const auto rounds = Simulate(step.rounds()); rounds.ok())
+      periods[*lone - 1] = CycleOf(step.rounds(), rounds->start, rounds->end);
+    return periods;
+  }
   if (const auto lead = HostLead::Of(graph)) {
     HostLead::Starts starts;
     for (size_t i = 0; i < starts.size() && !lead->one_step(); ++i) {

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "graph/step_windows.h"
 #include "report/windows.h"
+#include "simulator/lone_step.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -112,6 +113,7 @@ class Game {
     for (const Player& p : players_) playing += p.switches() || p.moved;
     if (playing <= 1) return Shares(OnlyPlayer(), all);
     plan_ = MakePlan();
+    if (lone_) plan_.reset();  // its rounds are what is played
     if (plan_.has_value()) {
       durations_.resize(work_.size());
       gaps_.resize(work_.size());
@@ -317,6 +319,7 @@ class Game {
   }
 
   void ShowStep(TaskId inserted, bool on) {
+    if (lone_) return;  // a round has no place for what is in no step
     Task& task = work_.mutable_task(inserted);
     task.step = on ? inserted_step_[inserted.index() - before_.size()] : kNoStep;
     if (plan_.has_value()) marks_[inserted.index()].step = task.step;
@@ -396,6 +399,7 @@ class Game {
   GraphCopies own_;
   const GraphCopies::Copy copy_;
   Graph& work_;
+  const bool lone_ = LoneStepOf(work_).has_value();
   std::vector<bool> counts_;  // by step
   std::vector<Player> players_;
   std::vector<Value> values_;            // by task: with the causes that are on

@@ -189,9 +189,7 @@ std::vector<bool> Editor::FindMet(const Graph& graph) {
 }
 
 void Editor::RemoveButGap(std::span<const TaskId> tasks) {
-  if (met_ == nullptr) {
-    met_ = FactOf<std::vector<bool>>(graph_, [&] { return FindMet(graph_); });
-  }
+  if (met_ == nullptr) met_ = FactOf<std::vector<bool>>(graph_, [&] { return FindMet(graph_); });
   const auto meets = [&](TaskId t) { return t.index() < met_->size() && (*met_)[t.index()]; };
   TaskId last, left;  // the task of `tasks` before, and what is left before that
   for (TaskId t : tasks) {
@@ -213,14 +211,11 @@ void Editor::RemoveButGap(std::span<const TaskId> tasks) {
 
 void Editor::MoveGap(TaskId from, TaskId behind) {
   const Duration more = graph_.task(from).gap, was = graph_.task(behind).gap;
-  std::vector<Duration> at_ends;
-  if (ends_ != nullptr && (ends_->gaps.Has(from) || ends_->gaps.Has(behind))) {
-    at_ends = AtEnds([&](const EndView& at) {
-      return ends_->gaps.Of(at.end, from, more) + ends_->gaps.Of(at.end, behind, was);
-    });
-  }
+  const std::vector<Duration> at_ends = AtEnds([&](const EndView& at) {
+    return ends_->gaps.Of(at.end, from, more) + ends_->gaps.Of(at.end, behind, was);
+  });
   if (more != Duration{}) SetGap(behind, was + more);
-  SetGapAtEnds(behind, at_ends);
+  if (at_ends != std::vector(at_ends.size(), was + more)) SetGapAtEnds(behind, at_ends);
 }
 
 void Editor::Merge(std::span<const TaskId> tasks) {

@@ -1,0 +1,46 @@
+// The only step of a recording that counts, as it repeats. Its window says when it began and ended
+// in the recording, and nothing of what would overlap the step behind it: a host that is made
+// faster runs ahead into the next step, and what it waits for is then work of that one. Played four
+// times by itself (graph/repeat.h), its last round is the cycle of a run that goes on. What ranks
+// exchange and nothing of the step waits for, the GPU work of the next one does: else nobody had
+// use for it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/step_windows.h"
+
+namespace daydream {
+
+// The place of that step in steps(); none where the graph is not of a recording, where GPU work of
+// a known launch lies behind the step, which tells by its start where the step ends, and where the
+// step used up a lead of its host (graph/host_lead.h), so that the next one would not be like it.
+// O(steps).
+std::optional<size_t> LoneStepOf(const Graph& graph);
+
+// REQUIRES: step == LoneStepOf(graph). O(tasks + edges).
+class LoneStep {
+ public:
+  static constexpr size_t kRounds = 4;  // graph/repeat.h: plenty
+  LoneStep(const Graph& graph, size_t step);
+  const Graph& rounds() const { return rounds_; }
+  // The tasks of the step. In round k of rounds(), the i-th is the one with number
+  // k * tasks().size() + i.
+  std::span<const TaskId> tasks() const { return tasks_; }
+
+ private:
+  std::vector<TaskId> tasks_;
+  Graph rounds_;
+};
+
+// How long the last round of rounds() is, by its GPU or by its host, whichever takes longer: what
+// nothing waits for repeats in a time of its own. O(tasks).
+Duration CycleOf(const Graph& rounds, std::span<const Instant> start, std::span<const Instant> end);
+// The same from the windows, and from where the host's work of each round ends; none: no host work.
+Duration CycleOf(std::span<const StepWindow> windows,
+                 std::span<const std::optional<Instant>> host_ends);
+
+}  // namespace daydream
