@@ -26,9 +26,11 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without these it would not look into files that use precompiled headers.
+  # Without the first it would not look into files that use precompiled headers; with the others a second
+  # checkout, in another folder, finds what the first compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 # Some libraries ask for it; precompiled headers fit only where all files are compiled alike.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)
