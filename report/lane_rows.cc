@@ -8,8 +8,8 @@
 
 namespace daydream {
 
-std::vector<std::vector<std::vector<Slice>>> LaneRows(const Graph& graph,
-                                                      const Timeline& timeline) {
+std::vector<std::vector<std::vector<Slice>>> SlicesByLane(const Graph& graph,
+                                                          const Timeline& timeline) {
   std::vector<std::vector<Slice>> slices(graph.lanes().size());
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.tasks()[i];

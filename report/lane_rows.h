@@ -17,7 +17,8 @@ struct Slice {
 
 // For every lane, in lane order, its rows: tasks that take time, by start. The first row of a lane
 // holds all of them unless tasks of the lane overlap. O(tasks log tasks).
-std::vector<std::vector<std::vector<Slice>>> LaneRows(const Graph& graph, const Timeline& timeline);
+std::vector<std::vector<std::vector<Slice>>> SlicesByLane(const Graph& graph,
+                                                          const Timeline& timeline);
 
 // "GPU 0 stream 7", "thread 1234 (pt_autograd_0)", "channel allreduce", "loader worker 0".
 std::string LaneTitle(const Graph& graph, LaneId lane);

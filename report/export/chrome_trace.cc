@@ -65,7 +65,7 @@ void Meta(Events& events, std::string_view what, size_t pid, size_t tid, std::st
 // Thread ids of a side: 1 is the critical path, then the rows of the lanes.
 std::vector<size_t> AddSlices(Events& events, const Side& side, size_t pid) {
   std::vector<size_t> tid_of(side.graph->size(), 0);
-  auto lanes = LaneRows(*side.graph, *side.timeline);
+  auto lanes = SlicesByLane(*side.graph, *side.timeline);
   size_t tid = 1;
   for (size_t l = 0; l < lanes.size(); ++l) {
     for (size_t r = 0; r < lanes[l].size(); ++r) {

@@ -194,7 +194,7 @@ std::string PerfettoTrace(std::span<const Side> sides) {
     uint64_t root = out.AddTrack(0, name, side.description, i);
     WriteCriticalPath(out, side, root);
     std::vector<std::vector<uint64_t>> flows = FlowsOf(*side.graph, next_flow);
-    auto lanes = LaneRows(*side.graph, *side.timeline);
+    auto lanes = SlicesByLane(*side.graph, *side.timeline);
     uint64_t rank = 1;
     WriteCounters(out, side, root, rank);
     for (size_t l = 0; l < lanes.size(); ++l) {

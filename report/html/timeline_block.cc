@@ -147,7 +147,7 @@ BarRow PathRow(const Side& side, BarNames& names) {
 std::vector<BarRow> RowsOf(const Side& side, const TaskCauses& causes, BarNames& names) {
   std::vector<BarRow> rows = {PathRow(side, names)};
   TaskNames names_of(*side.graph, names);
-  auto lanes = LaneRows(*side.graph, *side.timeline);
+  auto lanes = SlicesByLane(*side.graph, *side.timeline);
   for (size_t l = 0; l < lanes.size(); ++l) {
     for (size_t r = 0; r < lanes[l].size(); ++r) {
       BarRow row{.title = LaneTitle(*side.graph, LaneId(l)), .bars = {}, .members = {}};

@@ -127,10 +127,14 @@ std::string HeldText(const Doubts& doubts) {
 }
 
 // Rows of several groups, or runs that were measured here, tell what such predictions are off by,
-// whatever the model says of itself.
+// whatever the model says of itself. Not where the host has a part in the step on another vendor's
+// GPU: it runs other libraries there, and the rows, composed of kernels, say nothing about it.
 bool IsKnown(const Doubts& doubts) {
   const HeldRows& held = doubts.checked.held;
-  return doubts.learned || (held.groups >= kManyGroups && held.share >= kHeldWell);
+  if (doubts.learned) return true;
+  const bool other_vendor = doubts.checked.kind.starts_with("gpu, other vendor");
+  if (other_vendor && doubts.by_host > kUnsure) return false;
+  return held.groups >= kManyGroups && held.share >= kHeldWell;
 }
 
 // Why the word is low, and what would raise it; false when it is not low.

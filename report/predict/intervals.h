@@ -45,6 +45,7 @@ struct Doubts {
   // Measured rows behind the optimization that is known worst; learned rows when there are any.
   LeastChecked checked;
   bool learned = false;
+  double by_host = 0;      // the share of the step's critical path that is host work
   std::string unsure_gpu;  // the GPU that was put in, where its description has unsure numbers
 };
 
@@ -83,7 +84,8 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // Low also when the recording itself is in doubt (ReplayCheck::doubt), or is a window without marks
 // of steps; when steps that were alike come out 50 % apart; when the replay is off by more than
 // 3 %, or the typical replay by more than 10 %; when a transform warned, and neither were runs
-// learned from nor did rows of two groups hold; when the optimizations that change more than 2 % of
+// learned from nor did rows of two groups hold, or the GPU is another vendor's and more than 15 %
+// of the step's critical path is the host's; when the optimizations that change more than 2 % of
 // the step (all, when none does) hold one of
 // which less than eight in ten held rows were inside, or one that was checked on fewer
 // than two groups, and more than the above 5 % are expected; or when the interval is longer than

@@ -369,6 +369,7 @@ class Predictor {
     doubts.run = kRunToRun;
     const DeviceSpec* gpu = out.graph.model_changes().device.get();
     if (gpu != nullptr && !gpu->unsure.empty()) doubts.unsure_gpu = gpu->name;
+    doubts.by_host = Ratio(p_.path.cpu.Scaled(scale_), p_.step);
     if (p_.learned.rows > 0) {
       doubts.model = p_.learned.sigma;
       doubts.expected = kMeanOfNormal * p_.learned.sigma;

@@ -222,7 +222,7 @@ TEST(LaneRows, OverlappingTasksGetRowsOfTheirOwn) {
     timeline.start.push_back(Instant::AtNs(us * 1000));
     timeline.end.push_back(Instant::AtNs(us * 1000 + 10'000));
   }
-  auto rows = LaneRows(graph, timeline);
+  auto rows = SlicesByLane(graph, timeline);
   ASSERT_EQ(rows.size(), 1u);
   ASSERT_EQ(rows[0].size(), 2u);
   EXPECT_EQ(rows[0][0].size(), 2u);

@@ -136,12 +136,15 @@ TEST_F(AdvisingOnRecordings, TheWordForConfidenceTellsRowsApart) {
       of[p["name"]] = p;
     }
   }
-  for (const char* name : {"pin-memory", "graphs"}) {
+  for (const char* name : {"compile", "graphs"}) {
     EXPECT_EQ(of[name]["confidence"], "medium") << name;
-    EXPECT_FALSE(of[name]["conditions"].empty()) << name;
+    EXPECT_LT(of[name]["expected_error"], 0.15) << name;
   }
-  EXPECT_EQ(of["compile"]["confidence"], "low");
-  EXPECT_THAT(of["compile"]["confidence_raise"].get<std::string>(), HasSubstr("--learn"));
+  EXPECT_FALSE(of["graphs"]["conditions"].empty());
+  // Of a recording without marked steps nothing is known well, however small its change.
+  EXPECT_LT(of["pin-memory"]["expected_error"], 0.05);
+  EXPECT_EQ(of["pin-memory"]["confidence"], "low");
+  EXPECT_THAT(of["pin-memory"]["confidence_raise"].get<std::string>(), HasSubstr("marks"));
 }
 
 // Waits and collectives leave 140 graphs in a step, each with inputs of its own.

@@ -10,7 +10,9 @@
 
 namespace daydream {
 namespace {
+
 constexpr uint32_t kNoEdge = 0xffffffff;
+
 }  // namespace
 
 Editor::AtFirst Editor::Look(const Graph& graph) {
