@@ -88,6 +88,7 @@ std::vector<size_t> CandidatePeriods(const std::vector<uint64_t>& sequence) {
   });
   if (ranked.size() > kCandidates) ranked.resize(kCandidates);
   std::vector<size_t> periods;
+  periods.reserve(ranked.size());
   for (auto [n, distance] : ranked) periods.push_back(distance);
   std::sort(periods.begin(), periods.end());
   return periods;

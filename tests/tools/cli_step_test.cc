@@ -1,5 +1,7 @@
 // The step as the commands tell it: one definition in text and JSON, rates, and the step without
 // the profiler.
+#include <cmath>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -234,7 +236,7 @@ TEST_F(CliStep, EveryCommandSpeaksOfTheSameSteadyStep) {
   const nlohmann::json whatif = Json("whatif " + trace + " --opt free-gpu");
   const double step = whatif["scenarios"][0]["step_ms"];
   EXPECT_LT(step, 40) << "of 328 ms that were recorded";
-  const nlohmann::json found = whatif["findings"];
+  const nlohmann::json& found = whatif["findings"];
   ASSERT_FALSE(found.empty());
   for (const char* command : {"summary", "summary --by host", "info", "causal",
                               "sweep --opt 'speedup(kernel:.,by=1..2)'"}) {
@@ -251,7 +253,7 @@ TEST_F(CliStep, EveryCommandSpeaksOfTheSameSteadyStep) {
   EXPECT_EQ(diff["before"]["step_ms"], step);
   EXPECT_EQ(diff["before"]["findings"], found);
   EXPECT_EQ(diff["findings"][0]["kind"], found[0]["kind"]);
-  EXPECT_EQ(diff["step"]["before_ns"], static_cast<int64_t>(step * 1e6 + 0.5));
+  EXPECT_EQ(diff["step"]["before_ns"], std::llround(step * 1e6));
   EXPECT_THAT(Run("diff " + trace + " " + other).out, HasSubstr("before: the steady step; "));
 }
 

@@ -64,17 +64,18 @@ TEST(Part, EightStepsCountWhateverTheyHold) {
 }
 
 TEST(Part, TheRunWhoseMeanIsThatOfAllStandsForThem) {
-  std::vector<double> ms;
-  for (int i = 0; i < 100; ++i) ms.push_back(i < 90 ? 5 + 0.02 * (i % 10) : 8);  // mean 5.4
-  for (int i = 0; i < 8; ++i) ms[static_cast<size_t>(40 + i)] = i % 2 == 0 ? 5.2 : 5.55;
+  std::vector<double> ms(100);
+  for (size_t i = 0; i < 100; ++i)
+    ms[i] = i < 90 ? 5 + 0.02 * static_cast<double>(i % 10) : 8;  // mean 5.4
+  for (size_t i = 0; i < 8; ++i) ms[40 + i] = i % 2 == 0 ? 5.2 : 5.55;
   const auto range = ChooseSteps(StepsOf(ms), 100'000'000, 1000);
   ASSERT_TRUE(range.has_value());
   EXPECT_EQ(range->first, 40u);
 }
 
 TEST(Part, OfRunsWithThatMeanItIsTheOneThatDiffersAsAllDo) {
-  std::vector<double> ms;
-  for (int i = 0; i < 96; ++i) ms.push_back(i % 8 == 3 ? 9 : 5);  // mean 5.5
+  std::vector<double> ms(96);
+  for (size_t i = 0; i < 96; ++i) ms[i] = i % 8 == 3 ? 9 : 5;  // mean 5.5
   for (size_t i = 0; i < 8; ++i) ms[i + 1] = 5.5;
   const auto range = ChooseSteps(StepsOf(ms), 100'000'000, 1000);
   ASSERT_TRUE(range.has_value());
@@ -82,8 +83,8 @@ TEST(Part, OfRunsWithThatMeanItIsTheOneThatDiffersAsAllDo) {
 }
 
 TEST(Part, UnevenStepsTakeMore) {
-  std::vector<double> ms;
-  for (int i = 0; i < 320; ++i) ms.push_back(i % 32 == 20 ? 40 : 5);  // mean 6.1
+  std::vector<double> ms(320);
+  for (size_t i = 0; i < 320; ++i) ms[i] = i % 32 == 20 ? 40 : 5;  // mean 6.1
   // 10 of 321 steps are allowed, and four times as many.
   const auto range = ChooseSteps(StepsOf(ms, 1000), 321'000, 10'000);
   ASSERT_TRUE(range.has_value());
