@@ -1,5 +1,7 @@
 #include "library/daydream.h"
 
+#include <utility>
+
 #include "trace/importer.h"
 #include "trace/part/part.h"
 #include "transforms/scenario/scenario.h"
@@ -9,11 +11,7 @@ namespace daydream {
 absl::StatusOr<Run> Load(const std::string& path) {
   Run run;
   DD_ASSIGN_OR_RETURN(run.trace, ImportFile(path));
-  if (run.trace->rows() > kLongRecording && run.trace->ranks.size() == 1) {
-    const Steps steps = FindSteps(*run.trace);
-    const auto range = ChooseSteps(steps, run.trace->rows());
-    if (range.has_value()) run.trace = PartOf(*run.trace, steps, *range, PartIs::kChosen);
-  }
+  run.trace = StandingForAll(std::move(run.trace));
   DD_ASSIGN_OR_RETURN(run.built, BuildGraph(run.trace));
   auto typical = BuildGraph(run.trace, {.lags = Lags::kTypical});
   DD_ASSIGN_OR_RETURN(run.replay, CheckReplay(run.built, typical.ok() ? &*typical : nullptr));

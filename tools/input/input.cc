@@ -324,15 +324,12 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
 
 absl::StatusOr<std::shared_ptr<const Trace>> PartToAsk(std::shared_ptr<const Trace> trace,
                                                        std::string_view list) {
+  if (IsAuto(list)) return StandingForAll(std::move(trace));
   if (trace->rows() <= kLongRecording || trace->ranks.size() > 1 || list == "all") return trace;
-  const Steps steps = FindSteps(*trace);
-  if (IsAuto(list)) {
-    const auto range = ChooseSteps(steps, trace->rows());
-    return range.has_value() ? PartOf(*trace, steps, *range, PartIs::kChosen) : trace;
-  }
   DD_ASSIGN_OR_RETURN(const std::vector<Places> places, ParsePlaces(list));
   size_t first = SIZE_MAX, last = 0;
   for (const Places& p : places) first = std::min(first, p.first), last = std::max(last, p.last);
+  const Steps steps = FindSteps(*trace);
   const auto range = StepsAround(steps, first, last);
   return range.has_value() ? PartOf(*trace, steps, *range, PartIs::kNamed) : trace;
 }

@@ -215,4 +215,11 @@ std::shared_ptr<const Trace> PartOf(const Trace& trace, const Steps& steps, cons
   return out;
 }
 
+std::shared_ptr<const Trace> StandingForAll(std::shared_ptr<const Trace> trace) {
+  if (trace->rows() <= kLongRecording || trace->ranks.size() > 1) return trace;
+  const Steps steps = FindSteps(*trace);
+  const auto range = ChooseSteps(steps, trace->rows());
+  return range.has_value() ? PartOf(*trace, steps, *range, PartIs::kChosen) : trace;
+}
+
 }  // namespace daydream

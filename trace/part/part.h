@@ -41,4 +41,9 @@ struct Part {
 std::shared_ptr<const Trace> PartOf(const Trace& trace, const Steps& steps, const StepRange& range,
                                     PartIs is);
 
+// What a recording is asked of where nobody names steps: the part that stands for all of a long one
+// (kLongRecording, ChooseSteps), else `trace`. Ranks in one file are asked as a whole: their steps
+// would have to be chosen together. O(rows) where it is long.
+std::shared_ptr<const Trace> StandingForAll(std::shared_ptr<const Trace> trace);
+
 }  // namespace daydream
