@@ -3,6 +3,7 @@
 
 #include "graph/text.h"
 #include "simulator/simulate.h"
+#include "tests/graph/built_sketch.h"
 #include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
 
@@ -45,6 +46,40 @@ TEST(Graphs, OneLaunchMoreIsNoCliff) {
     EXPECT_NEAR(more, saved, 15.0) << n << " launches: the next one costs the host 15 us";
   }
   EXPECT_GT(Microseconds(Launches(44)) / Captured(44), 3.0);
+}
+
+// An op draws a batch in 30 us, another copies it, a third launches three kernels. A view of 20 us
+// comes in front of the kernels.
+Graph DrawsItsBatch() {
+  TraceSketch s;
+  const LaneId thread = s.Thread(), stream = s.Stream();
+  s.Op(thread, "aten::randn", 10, 30);
+  s.Op(thread, "aten::to", 40, 20);
+  s.Call(thread, "cudaMemcpyAsync", 45, 10, 1);
+  s.Copy(stream, Memory::kPageable, Memory::kDevice, 4096, 48, 5, 1);
+  s.Op(thread, "aten::t", 60, 20);
+  s.Op(thread, "aten::linear", 80, 100);
+  for (int i = 0; i < 3; ++i) s.Launch(thread, stream, "gemm", 90 + 30 * i, 5, 97 + 30 * i, 10);
+  return Build(s).graph;
+}
+
+TEST(Graphs, WhatMayMakeACopiedBatchGoesOn) {
+  for (const char* spec : {"aot", "aot(scope=step)"}) {
+    Graph graph = DrawsItsBatch();
+    const auto host_time_of = [&](std::string_view op) {
+      Duration all;
+      for (const Task& task : graph.tasks()) {
+        const bool in =
+            task.scope.valid() && graph.Name(graph.tables().scopes[task.scope.index()].name) == op;
+        if (!task.removed && in) all += task.duration;
+      }
+      return all;
+    };
+    ASSERT_EQ(host_time_of("aten::randn"), Duration::Us(30));
+    ASSERT_TRUE(Apply(ParseScenario(spec)->front(), graph).ok());
+    EXPECT_EQ(host_time_of("aten::randn"), Duration::Us(30)) << spec;
+    EXPECT_EQ(host_time_of("aten::t"), Duration()) << spec;
+  }
 }
 
 }  // namespace

@@ -141,6 +141,7 @@ class SegmentSearch {
         if (border == CaptureBorder::kAllocation) found_.allocations.insert(t);
         MarkOpsAround(t);
         seen_.push_back({border, t, moves});
+        if (border == CaptureBorder::kHostCopy) KeepWhatMayMakeIt(t);
         if (!moves) {
           Close();
           continue;
@@ -169,8 +170,28 @@ class SegmentSearch {
       }
       waits_since_.clear();
       open_.launches.push_back(t);
+      last_launch_ = t;
     }
     Close();
+  }
+
+  // Ops since the last launch, which launched nothing, may have made what is copied to the GPU: a
+  // batch that is drawn, stacked or converted on the host. They have to go on.
+  void KeepWhatMayMakeIt(TaskId copy) {
+    for (TaskId launched : edit_.LaunchedBy(copy)) {
+      const CopyDetail* d = graph().Copy(launched);
+      if (d != nullptr && d->from == Memory::kDevice) return;
+    }
+    const std::vector<Scope>& scopes = graph().tables().scopes;
+    const Instant after =
+        last_launch_.valid() ? graph().task(last_launch_).recorded_start : Instant::Min();
+    std::erase_if(since_, [&](TaskId t) {
+      ScopeId outermost;
+      for (ScopeId s : ScopesAround(graph(), graph().task(t).scope)) {
+        if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
+      }
+      return outermost.valid() && scopes[outermost.index()].begin > after;
+    });
   }
 
   // Ops that a border is part of keep their host time.
@@ -213,6 +234,7 @@ class SegmentSearch {
   absl::flat_hash_map<NameId, CallName> names_;
   CaptureSegment open_;
   std::vector<TaskId> since_, waits_since_;  // host work and waits after the last launch
+  TaskId last_launch_;
   std::vector<SeenBorder> seen_;             // since the last launch
   int launch_in_ = 0;                        // step + 1 of the last launch
   CaptureSegments found_;

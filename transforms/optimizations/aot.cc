@@ -44,9 +44,10 @@ constinit const Transform kAot = {
         "allocations are gone and split nothing. Runs of launches become one graph launch where "
         "that is cheaper; shorter ones keep their calls, but the host work between them is gone. "
         "The time of framework ops before and after each run is gone, too; the program's own "
-        "time next to a border stays, since what it does there is not known. Borders are "
-        "waits, copies between host and GPU, collectives, graph launches that are there and "
-        "fetches of a batch; with `scope=step` those leave the step that leave it for graphs.",
+        "time next to a border stays, since what it does there is not known, and so do ops that "
+        "launch nothing between a launch and a copy to the GPU: they may make what is copied. "
+        "Borders are waits, copies between host and GPU, collectives, graph launches that are "
+        "there and fetches of a batch; with `scope=step` those leave the step that leave it for graphs.",
     .ignores =
         "The run before the first step, and whether shapes and control flow are the same in every "
         "step, which it takes for granted. Nimble's other half is multi-stream.",
