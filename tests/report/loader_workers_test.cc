@@ -122,6 +122,56 @@ TEST(LoaderWorkers, HowMuchFasterThoseAreThatKeepUpNobodyKnows) {
   EXPECT_THAT(conditions("speedup(kind:kernel,by=1.05)"), testing::IsEmpty());
 }
 
+// Steps of 10 ms that make their batches themselves, in times that repeat.
+BuiltGraph MakesItsBatches(int steps, std::vector<double> batch_ms) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0;
+  for (int step = 0; step < steps; ++step) {
+    const double begin = now, made = batch_ms[step % batch_ms.size()] * 1000;
+    s.Mark(cpu, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", now, made);
+    now += made;
+    s.Launch(cpu, gpu, "gemm", now + 20, 10, now + 35, 9'900);
+    s.Call(cpu, "cudaDeviceSynchronize", now + 40, 9'950);
+    now += 10'000;
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+std::string NoteOf(const Graph& graph, std::string_view opt) {
+  Graph changed = graph;
+  auto scenario = ParseScenario(opt);
+  EXPECT_TRUE(scenario.ok()) << scenario.status();
+  auto applied = Apply(scenario->front(), changed);
+  EXPECT_TRUE(applied.ok()) << applied.status();
+  return applied.ok() && !applied->changes.notes.empty() ? applied->changes.notes.front() : "";
+}
+
+TEST(LoaderWorkers, MoreThanOneChangeNothingWhereBatchesTakeLessThanTheRestOfAStep) {
+  const BuiltGraph built = MakesItsBatches(12, {8});
+  EXPECT_NEAR(StepWith(built.graph, "prefetch(1)").ms(), 10.1, 0.05);
+  EXPECT_EQ(StepWith(built.graph, "prefetch(8)"), StepWith(built.graph, "prefetch(1)"));
+  EXPECT_THAT(NoteOf(built.graph, "prefetch(1)"),
+              testing::EndsWith("step took 10.0 ms: one keeps up, more change nothing"));
+}
+
+// Of six batches five take 2 ms and one 38: on average less than the rest of a step, yet two that
+// lie ready are through before it comes.
+TEST(LoaderWorkers, OneIsSlowerThanEightWhereBatchesDifferMore) {
+  const BuiltGraph built = MakesItsBatches(25, {2, 2, 2, 2, 2, 38});
+  const double one = StepWith(built.graph, "prefetch(1)").ms();
+  EXPECT_NEAR(one, 10 + 18.0 / 6, 0.2) << "18 of the 38 ms are waited for";
+  EXPECT_NEAR(StepWith(built.graph, "prefetch(8)").ms(), 10.1, 0.05);
+  EXPECT_THAT(NoteOf(built.graph, "prefetch(1)"),
+              testing::AllOf(testing::HasSubstr("8.0 ms to make (at most 38.0)"),
+                             testing::HasSubstr("waits 3.0 ms for them on average; 2 keep up")));
+  EXPECT_THAT(NoteOf(built.graph, "prefetch(8)"),
+              testing::EndsWith("2 keep up, more change nothing"));
+}
+
 TEST(LoaderWorkers, AWaitOnceInAWhileIsNoRate) {
   EXPECT_FALSE(FindLoaderWorkers(BuildLoader(120, 40).graph).has_value());
 }

@@ -6,6 +6,7 @@
 #include "graph/scopes.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 
 namespace daydream {
@@ -122,15 +123,53 @@ Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches) {
 
 Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches) {
   // By recorded times, as an optimization before may have changed the work.
-  Duration inside;
-  int64_t counted = 0;
+  std::vector<Duration> inside;
   for (const Fetch& f : fetches) {
     if (!Counts(graph, f)) continue;
-    inside += fetches.size() > 1 ? RecordedLength(graph, f) : f.work;
-    ++counted;
+    inside.push_back(fetches.size() > 1 ? RecordedLength(graph, f) : f.work);
   }
-  if (counted == 0) return {};
-  return std::max(FetchPeriod(graph, fetches) - inside / counted, Duration{});
+  if (inside.empty()) return {};
+  if (inside.size() > 1) inside.pop_back();  // the period ends where the last one begins
+  const Duration all = std::accumulate(inside.begin(), inside.end(), Duration{});
+  return std::max(FetchPeriod(graph, fetches) - all / static_cast<int64_t>(inside.size()),
+                  Duration{});
+}
+
+Duration WaitForWorkers(const Graph& graph, const std::vector<Fetch>& fetches, size_t workers,
+                        size_t ahead) {
+  struct Batch {
+    Duration work, rest;  // to make it; from its arrival to the next call
+  };
+  std::vector<Batch> batches;
+  const Duration usual = RestOfStep(graph, fetches);
+  for (size_t k = 0; k < fetches.size(); ++k) {
+    if (!Counts(graph, fetches[k])) continue;
+    Duration rest = usual;
+    if (k + 1 < fetches.size()) {
+      const auto called = [&](size_t i) {
+        return graph.task(fetches[i].tasks.front()).recorded_start;
+      };
+      rest = std::max(called(k + 1) - called(k) - RecordedLength(graph, fetches[k]), Duration{});
+    }
+    batches.push_back({fetches[k].work, rest});
+  }
+  if (batches.empty()) return {};
+  // Until no worker is on what it began with, and once more.
+  const size_t most = workers * ahead, laps = 3 + most / batches.size();
+  std::vector<Instant> ready, received;
+  Instant now = Instant::AtNs(0);
+  Duration waited;
+  for (size_t k = 0; k < laps * batches.size(); ++k) {
+    const Batch& batch = batches[k % batches.size()];
+    Instant begin = Instant::AtNs(0);
+    if (k >= workers) begin = ready[k - workers];
+    if (k >= most) begin = std::max(begin, received[k - most]);
+    ready.push_back(begin + batch.work);
+    received.push_back(std::max(now, ready.back()));
+    if (k >= (laps - 1) * batches.size()) waited += received.back() - now;
+    now = received.back() + batch.rest;
+  }
+  return waited / static_cast<int64_t>(batches.size());
 }
 
 std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches) {

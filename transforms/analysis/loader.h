@@ -66,6 +66,13 @@ bool Counts(const Graph& graph, const Fetch& fetch);
 Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches);
 // What a step took beside next(), as recorded. REQUIRES: one call at least.
 Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches);
+// What a step waits on average for `workers` that make batches in the times of the calls of counted
+// steps (Fetch::work) and `ahead` batches each before they are asked for, while the rest of steps
+// takes what it took: the recorded ones over and over, so that few batches that take long count
+// with the queue that they empty. Not what they cost to receive. REQUIRES: one call at least.
+// O(calls + workers * ahead).
+Duration WaitForWorkers(const Graph& graph, const std::vector<Fetch>& fetches, size_t workers,
+                        size_t ahead);
 // How fast the loader hands over batches where steps that count wait for it.
 struct LoaderRate {
   Duration batch;    // mean time from one batch to the next

@@ -9,12 +9,15 @@
 namespace daydream {
 namespace {
 
+constexpr size_t kMostWorkers = 256;
+constexpr double kNotWorthMore = 0.005;  // of the rest of a step: what `advise` leaves out, too
+
 constexpr ParamSpec kPrefetchParams[] = {
     {.name = "workers",
      .unit = Unit::kNone,
      .fallback = 4,
      .min = 1,
-     .max = 256,
+     .max = kMostWorkers,
      .help = "loader processes (num_workers)",
      .source = "chosen by the user",
      .whole = true},
@@ -288,19 +291,35 @@ class Prefetch {
           "as many workers as were recorded hand over batches as they did");
       return;
     }
-    Duration work;
-    for (const Fetch& f : fetches_) work += f.work;
-    work = work / static_cast<int64_t>(fetches_.size());
+    Duration work, longest;
+    int64_t counted = 0;
+    for (const Fetch& f : fetches_) {
+      if (!Counts(graph(), f)) continue;
+      work += f.work, longest = std::max(longest, f.work), ++counted;
+    }
+    work = work / std::max<int64_t>(counted, 1);
     const Duration rest = RestOfStep(graph(), fetches_);
-    const double enough = rest > Duration{} ? std::ceil(work.seconds() / rest.seconds()) : 0;
-    const std::string keep_up = enough > 0 && enough <= params_["workers"]
-                                    ? fmt::format(", for which {:g} would do", enough)
-                                    : "";
+    const double workers = params_["workers"];
     edit_.changes().notes.push_back(fmt::format(
-        "a batch takes {:.1f} ms to make, so {:g} worker{} over every {:.1f} ms; the rest of a "
-        "step took {:.1f} ms{}",
-        work.ms(), params_["workers"], params_["workers"] == 1 ? " hands one" : "s hand one",
-        work.ms() / params_["workers"], rest.ms(), keep_up));
+        "a batch takes {:.1f} ms to make (at most {:.1f}), so {:g} worker{} over every {:.1f} ms; "
+        "the rest of a recorded step took {:.1f} ms: {}",
+        work.ms(), longest.ms(), workers, workers == 1 ? " hands one" : "s hand one",
+        work.ms() / workers, rest.ms(), WhoKeepsUp(rest)));
+  }
+
+  // By what batches took and in the order in which they came, not by their mean.
+  std::string WhoKeepsUp(Duration rest) const {
+    const auto ahead = static_cast<size_t>(params_["ahead"]);
+    const auto workers = static_cast<size_t>(params_["workers"]);
+    const auto waits = [&](size_t n) { return WaitForWorkers(graph(), fetches_, n, ahead); };
+    const auto keeps_up = [&](size_t n) { return waits(n) <= rest.Scaled(kNotWorthMore); };
+    size_t enough = 1;
+    while (enough < kMostWorkers && !keeps_up(enough)) ++enough;
+    const std::string many = enough == 1 ? "one keeps up" : fmt::format("{} keep up", enough);
+    if (enough <= workers) return many + ", more change nothing";
+    const std::string wait =
+        fmt::format("a step waits {:.1f} ms for them on average", waits(workers).ms());
+    return enough < kMostWorkers ? fmt::format("{}; {}", wait, many) : wait;
   }
 
   void ScaleHost(double factor) {
