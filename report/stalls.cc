@@ -289,16 +289,16 @@ class Finder {
       names.insert(t.name);
       sum += p.time - usual;
     }
-    if (held.size() < kManyHeldUp || names.size() < kSeveralNames) return;
-    if (sum < out_.time.Scaled(kHeldUpShare)) return;
     for (const auto& [p, usual] : held) {
       Add(p, usual);
       out_.all.back().kind = StallKind::kHeldUp;
     }
+    const bool many = held.size() >= kManyHeldUp && names.size() >= kSeveralNames &&
+                      sum >= out_.time.Scaled(kHeldUpShare);
     const bool ranks = std::ranges::any_of(graph_.tasks(), [](const Task& t) {
       return t.kind == TaskKind::kCollective && !t.removed;
     });
-    if (!ranks) return;
+    if (many && !ranks) return;
     const auto first = out_.all.end() - static_cast<std::ptrdiff_t>(held.size());
     out_.waits.assign(first, out_.all.end());
     out_.all.erase(first, out_.all.end());
@@ -425,50 +425,6 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph) {
       const bool waited = t.lane != c->lane && t.gap >= c->taken && c->stretch.end <= gap_end;
       if (waited) t.gap = t.gap - c->taken;
     }
-  }
-}
-
-void KeepAsWaits(std::span<const Stall> stalls, Graph& graph) {
-  if (stalls.empty()) return;
-  const NameId lane_name = graph.AddName("waits of a host that was held up");
-  const NameId wait_name = graph.AddName("(held up)");
-  std::map<LaneId, LaneId> others;  // by thread
-  std::vector<Stall> in_order(stalls.begin(), stalls.end());
-  std::sort(in_order.begin(), in_order.end(), [&](const Stall& a, const Stall& b) {
-    return graph.task(a.task).recorded_start < graph.task(b.task).recorded_start;
-  });
-  for (const Stall& s : in_order) {
-    const Task before = graph.task(s.task);
-    const auto [lane, fresh] = others.try_emplace(before.lane);
-    if (fresh) {
-      lane->second =
-          graph.AddLane({.lane = {.kind = LaneKind::kChannel, .name = lane_name, .number = -1},
-                         .marks_steps = false});
-    }
-    const TaskId work = graph.Append({.recorded_start = before.recorded_start,
-                                      .duration = s.time,
-                                      .name = wait_name,
-                                      .lane = lane->second,
-                                      .scope = before.scope,
-                                      .step = before.step,
-                                      .kind = TaskKind::kHost});
-    graph.mutable_task(s.task).duration = s.kept;
-    graph.mutable_task(s.task).gap = {};
-    const TaskId wait = graph.InsertAfter(s.task, {.recorded_start = before.recorded_start + s.kept,
-                                                   .gap = before.gap,
-                                                   .name = wait_name,
-                                                   .lane = before.lane,
-                                                   .scope = before.scope,
-                                                   .layer = before.layer,
-                                                   .step = before.step,
-                                                   .kind = TaskKind::kWait});
-    graph.AddEdge({.from = s.task,
-                   .to = work,
-                   .lag = {},
-                   .rule = Rule::kHandOff,
-                   .from_anchor = Anchor::kStart});
-    graph.AddEdge(
-        {.from = work, .to = wait, .lag = {}, .rule = Rule::kHandOff, .to_anchor = Anchor::kEnd});
   }
 }
 

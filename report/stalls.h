@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "simulator/timeline.h"
 
 namespace daydream {
 
@@ -46,8 +47,8 @@ struct Stall {
 
 struct Stalls {
   std::vector<Stall> all;  // longest first
-  // Held up likewise, but on a rank of several: what the others did meanwhile is not known, so that
-  // the step is as long as recorded, and nothing makes these shorter.
+  // Held up likewise, but few, or on a rank of several: what the others did meanwhile is not known.
+  // The step is as long as recorded, and no option saves any of these (KeepAsWaits()).
   std::vector<Stall> waits;
   Duration time;   // recorded, of the steps that count
   Duration taken;  // TakenTogether() of all
@@ -72,8 +73,8 @@ bool WaitsForOthers(std::string_view op);
 // time together, are stalls in every step: an allocator with room enough keeps what it has.
 // Operators that take 5 ms and a hundred times what operators of their name take were held up by
 // something else on their core, where these are five or more, of three names, and a fifth of the
-// window: they are stalls wherever they are, even while the GPU works. Where ranks exchange
-// anything they are `waits`.
+// window: they are stalls wherever they are, even while the GPU works. Where they are fewer, and
+// where ranks exchange anything, they are `waits`.
 // All of it is a judgement by size, made with the shared recordings in view: none of their steady
 // steps has a stall, and what is predicted from those with one is what is predicted without it
 // (tests/report/steady_step_test.cc). O(tasks log tasks).
@@ -87,7 +88,12 @@ Duration TakenTogether(const Graph& graph, std::vector<const Stall*> stalls);
 void TakeOut(std::span<const Stall> stalls, Graph& graph);
 
 // Makes what such stalls take too long a wait for work on lanes of its own, one for each thread: it
-// takes as long, whatever becomes of the operators. The graph plays as before.
-void KeepAsWaits(std::span<const Stall> stalls, Graph& graph);
+// takes as long, whatever becomes of the operators. The graph plays as before. With the timeline of
+// `graph` it also begins no earlier than the GPU had got as far as it had when it began there, and
+// what the thread launches afterwards begins after it, whoever launches it then: an option that
+// launches ahead of the GPU does not hide it. Ranks that are played together wait for one another,
+// so that a timeline of one of them alone says nothing.
+// O(tasks + stalls * streams * log tasks).
+void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* timeline = nullptr);
 
 }  // namespace daydream

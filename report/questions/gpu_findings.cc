@@ -17,7 +17,7 @@ namespace daydream {
 namespace {
 
 // Chosen: a single name may hold such a word by chance.
-constexpr size_t kOneInAHundred = 100;
+constexpr size_t kNewerInAHundred = 100;
 
 // What ran on one GPU.
 struct Kernels {
@@ -97,7 +97,7 @@ class GpuFindings {
       return fmt::format("{} is of {}, and its kernels were launched with {}", name,
                          match.spec->vendor, nvidia ? "HIP" : "CUDA");
     }
-    if (nvidia && kernels.newer * kOneInAHundred >= kernels.all && kernels.newer > 0) {
+    if (nvidia && kernels.newer * kNewerInAHundred >= kernels.all && kernels.newer > 0) {
       return fmt::format(
           "{} has compute capability {}.{}, and {} of {} kernels were built for "
           "{}.0 or later, as {}",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "report/questions/findings.h"
 #include "report/questions/op_stalls.h"
 #include "report/stalls.h"
+#include "report/text/format.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -36,6 +38,22 @@ absl::StatusOr<bool> TakeStalls(JointRun& run, unsigned jobs) {
   run.steady.reset();
   for (size_t r = 0; r < run.built.size(); ++r) run.built[r].graph = std::move(as_recorded[r]);
   return false;
+}
+
+// The step without what holds operators up; none: nothing does.
+absl::StatusOr<std::optional<Duration>> StepWithoutWaits(const JointRun& run, unsigned jobs) {
+  const auto held_up = [](const Stalls& s) { return !s.waits.empty(); };
+  if (run.built.size() < 2 || std::ranges::none_of(run.stalls, held_up)) return std::nullopt;
+  std::vector<Graph> without;
+  std::vector<const Graph*> graphs;
+  without.reserve(run.built.size());
+  for (size_t r = 0; r < run.built.size(); ++r) {
+    without.push_back(run.built[r].graph);
+    TakeOut(run.stalls[r].waits, without.back());
+    graphs.push_back(&without.back());
+  }
+  DD_ASSIGN_OR_RETURN(const JointAnswer answer, PlayJoint(run, TransferFrom::kClass, graphs, jobs));
+  return answer.step;
 }
 
 // The worst of each kind with its rank. Waiting for one another is played, and no finding.
@@ -88,11 +106,17 @@ absl::Status MakeRanksSteady(JointRun& run, unsigned jobs) {
       first->text = WithBoth(*first, run.steady->recorded, run.steady->step);
     }
   }
+  const auto held_up = std::ranges::find(run.findings, FindingKind::kOpStalls, &Finding::kind);
+  if (held_up != run.findings.end()) {
+    held_up->text += kHeldUpStays;
+    DD_ASSIGN_OR_RETURN(const std::optional<Duration> without, StepWithoutWaits(run, jobs));
+    if (without) {
+      held_up->text +=
+          fmt::format("; without it the ranks would take {} a step", FormatTime(*without));
+    }
+  }
   for (size_t r = 0; r < run.built.size(); ++r) {
     KeepAsWaits(run.stalls[r].waits, run.built[r].graph);
-  }
-  for (Finding& f : run.findings) {
-    if (f.kind == FindingKind::kOpStalls) f.text += kHeldUpStays;
   }
   return absl::OkStatus();
 }

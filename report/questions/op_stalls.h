@@ -12,8 +12,7 @@ namespace daydream {
 
 // What is said of it where ranks exchange anything (KeepAsWaits()).
 inline constexpr std::string_view kHeldUpStays =
-    ". Other ranks wait meanwhile, so predictions keep this time; an option that launches ahead of "
-    "the GPU hides it";
+    ". Other ranks wait meanwhile, so predictions keep this time, and no option saves any of it";
 
 // A finding about what the steady step leaves out of one rank, or of ranks played together.
 inline bool TellsOfOneTime(const Finding& f) {

@@ -123,7 +123,10 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
       break;
     }
   }
-  KeepAsWaits(health.stalls.waits, built.graph);
+  if (!health.stalls.waits.empty()) {
+    DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(built.graph));
+    KeepAsWaits(health.stalls.waits, built.graph, &timeline);
+  }
   // Beside a stall nobody knows what the workers did meanwhile.
   if (health.stalls.all.empty()) PlayLoaderWorkers(built.graph);
   if (health.stalls.no_step) {

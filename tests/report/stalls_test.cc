@@ -189,6 +189,50 @@ TEST(Stalls, OfARankOfSeveralTheyStayAndNothingMakesThemShorter) {
   EXPECT_EQ(StepOf(held.graph), before);
 }
 
+// Ten rounds that launch 50 ms of GPU work each and take the host as long; in the fifth an operator
+// is held up for 40 ms, which the GPU waits for.
+BuiltGraph BuildBusyAndHeldUp() {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0;
+  for (int round = 0; round < 10; ++round) {
+    const double time = round == 5 ? 40'005 : 5;
+    s.Op(cpu, "aten::view", now, time);
+    now += time + 10;
+    s.Launch(cpu, gpu, "kernel", now, 10, now + 20, 50'000);
+    now += 50'020;
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+TEST(Stalls, OneThatIsHeldUpForALittleStays) {
+  const BuiltGraph held = BuildBusyAndHeldUp();
+  const Stalls stalls = FindStalls(held.graph);
+  EXPECT_TRUE(stalls.all.empty()) << "40 of 540 ms";
+  ASSERT_EQ(stalls.waits.size(), 1u);
+  EXPECT_NEAR(stalls.waits[0].taken().ms(), 40, 0.1);
+}
+
+// As graphs and aot do, which launch the whole step before the GPU is through with a tenth of it.
+TEST(Stalls, LaunchingAheadOfTheGpuDoesNotHideOne) {
+  for (const bool gpu_stood_still : {false, true}) {
+    BuiltGraph held = BuildBusyAndHeldUp();
+    const auto timeline = Simulate(held.graph);
+    ASSERT_TRUE(timeline.ok());
+    const Duration before = StepOf(held.graph);
+    KeepAsWaits(FindStalls(held.graph).waits, held.graph, gpu_stood_still ? &*timeline : nullptr);
+    EXPECT_TRUE(Validate(held.graph).ok()) << Validate(held.graph);
+    EXPECT_EQ(StepOf(held.graph), before);
+    for (size_t i = 0; i < held.graph.size(); ++i) {
+      Task& t = held.graph.mutable_task(TaskId(i));
+      if (held.graph.lane(t.lane).lane.kind == LaneKind::kThread) t.duration = t.gap = {};
+    }
+    EXPECT_NEAR(StepOf(held.graph).ms(), gpu_stood_still ? 540 : 500, 1);
+  }
+}
+
 TEST(Stalls, AFewCallsForMemoryAreNone) {
   EXPECT_TRUE(FindStalls(BuildChurn(8, 1000).graph).all.empty()) << "few";
   EXPECT_TRUE(FindStalls(BuildChurn(12, 50).graph).all.empty()) << "short";

@@ -95,6 +95,18 @@ TEST_F(AdvisingOnRecordings, OperatorsThatWereHeldUpStayInTheStepOfARank) {
   }
 }
 
+// The GPU of rank 6 has work for 427 ms, behind which 287 ms of a host that stands still would
+// hide.
+TEST_F(AdvisingOnRecordings, LaunchingAheadHidesNoOperatorThatWasHeldUp) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const CliResult r = Run("whatif --opt aot --format json " +
+                          (RealTraceFolder() / "ranks/megatron-tp8/rank6.json.gz").string());
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json all = json::parse(r.out);
+  EXPECT_NEAR(all["scenarios"][0]["step_ms"], 634.2, 0.5);
+  EXPECT_GT(all["scenarios"][1]["step_ms"].get<double>(), 570) << "with the host's usual work gone";
+}
+
 // One line for each place at which a value is read.
 TEST_F(AdvisingOnRecordings, WhatIsChangedInManyPlacesTakesAsManyLines) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "report/stalls.h"
+
+namespace daydream {
+namespace {
+
+// What streams did while a thread was held up.
+class IdleStreams {
+ public:
+  IdleStreams(const Graph& graph, const Timeline& timeline) : graph_(graph), timeline_(timeline) {
+    std::vector<TaskId> call_of(graph.size());
+    for (const Edge& e : graph.edges()) {
+      if (e.rule == Rule::kLaunch) call_of[e.to.index()] = e.from;
+    }
+    for (const GraphLane& lane : graph.lanes()) {
+      if (lane.lane.kind != LaneKind::kStream) continue;
+      TaskId before;
+      for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
+        if (graph.task(t).removed || !IsGpu(graph.task(t).kind)) continue;
+        const TaskId call = call_of[t.index()];
+        if (call.valid() && before.valid()) {
+          launched_[{graph.task(call).lane, graph.task(t).lane}].push_back({call, before, t});
+        }
+        before = t;
+      }
+    }
+  }
+
+  // For each stream, before the first operation that the thread launched after the stall: how long
+  // it had nothing to do meanwhile, as a lag behind the operation before.
+  std::vector<Edge> During(const Stall& stall) const {
+    std::vector<Edge> idle;
+    const LaneId thread = graph_.task(stall.task).lane;
+    const Instant begin = timeline_.start[stall.task.index()], end = begin + stall.time;
+    for (auto lanes = launched_.lower_bound({thread, LaneId(0)});
+         lanes != launched_.end() && lanes->first.first == thread; ++lanes) {
+      const auto next = std::ranges::partition_point(
+          lanes->second, [&](const Launched& l) { return timeline_.start[l.call.index()] < end; });
+      if (next == lanes->second.end()) continue;
+      const Instant from = std::max(begin, timeline_.end[next->before.index()]);
+      const Duration time =
+          std::min(timeline_.start[next->operation.index()] - from, stall.taken());
+      if (time > Duration{})
+        idle.push_back({.from = next->before, .to = next->operation, .lag = time});
+    }
+    return idle;
+  }
+
+ private:
+  struct Launched {
+    TaskId call, before, operation;
+  };
+
+  const Graph& graph_;
+  const Timeline& timeline_;
+  std::map<std::pair<LaneId, LaneId>, std::vector<Launched>> launched_;  // by thread and stream
+};
+
+// Lanes of their own for the waits of each thread.
+class WaitLanes {
+ public:
+  explicit WaitLanes(Graph& graph)
+      : graph_(graph), name_(graph.AddName("waits of a host that was held up")) {}
+
+  LaneId Of(LaneId thread) {
+    const auto [lane, fresh] = lanes_.try_emplace(thread);
+    if (fresh) {
+      lane->second =
+          graph_.AddLane({.lane = {.kind = LaneKind::kChannel, .name = name_, .number = -1},
+                          .marks_steps = false});
+    }
+    return lane->second;
+  }
+
+ private:
+  Graph& graph_;
+  NameId name_;
+  std::map<LaneId, LaneId> lanes_;
+};
+
+}  // namespace
+
+void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* timeline) {
+  if (stalls.empty()) return;
+  std::vector<Stall> in_order(stalls.begin(), stalls.end());
+  std::ranges::sort(in_order, {},
+                    [&](const Stall& s) { return graph.task(s.task).recorded_start; });
+  std::optional<IdleStreams> streams;
+  if (timeline != nullptr) streams.emplace(graph, *timeline);
+  const NameId name = graph.AddName("(held up)");
+  WaitLanes lanes(graph);
+  for (const Stall& s : in_order) {
+    const Task before = graph.task(s.task);
+    const TaskId work = graph.Append({.recorded_start = before.recorded_start,
+                                      .duration = s.time,
+                                      .name = name,
+                                      .lane = lanes.Of(before.lane),
+                                      .scope = before.scope,
+                                      .step = before.step,
+                                      .kind = TaskKind::kHost});
+    graph.mutable_task(s.task).duration = s.kept;
+    graph.mutable_task(s.task).gap = {};
+    const TaskId wait = graph.InsertAfter(s.task, {.recorded_start = before.recorded_start + s.kept,
+                                                   .gap = before.gap,
+                                                   .name = name,
+                                                   .lane = before.lane,
+                                                   .scope = before.scope,
+                                                   .layer = before.layer,
+                                                   .step = before.step,
+                                                   .kind = TaskKind::kWait});
+    const auto add = [&](Edge e) {
+      e.rule = Rule::kHandOff;
+      graph.AddEdge(e);
+    };
+    add({.from = s.task, .to = work, .from_anchor = Anchor::kStart});
+    add({.from = work, .to = wait, .to_anchor = Anchor::kEnd});
+    if (!streams) continue;
+    for (const Edge& idle : streams->During(s)) add(idle);
+  }
+}
+
+}  // namespace daydream
