@@ -8,6 +8,9 @@
 namespace daydream {
 namespace {
 
+// As --max-replay-error is, unless told otherwise.
+constexpr double kFails = 0.10;
+
 double Relative(Duration a, Duration b) {
   return b.ns == 0 ? 0 : static_cast<double>(a.ns) / static_cast<double>(b.ns) - 1;
 }
@@ -68,9 +71,25 @@ ReplayCheck::Worst ReplayCheck::worst() const {
   return worst;
 }
 
+ReplayCheck::Worst ReplayCheck::worst_step() const {
+  Worst worst;
+  const auto ask = [&](const std::optional<StepTest>& test, std::string_view how) {
+    if (!test.has_value() || std::fabs(test->worst) <= worst.error) return;
+    worst = {std::fabs(test->worst),
+             fmt::format("{} {} is off by {:+.1f} %", test->worst_step, how, test->worst * 100)};
+  };
+  ask(repeated, "played by itself");
+  ask(crossed, "with the lags of the others");
+  return worst;
+}
+
+std::string ReplayCheck::step_doubt() const {
+  const Worst found = worst_step();
+  if (found.error <= kFails || !no_step.ok()) return "";
+  return found.what + " (the mean of the steps is not)";
+}
+
 std::string ReplayCheck::baseline_doubt() const {
-  // As --max-replay-error is, unless told otherwise.
-  constexpr double kFails = 0.10;
   if (!doubt.empty()) return doubt;
   const Worst found = worst();
   return found.error > kFails ? fmt::format("a check of the replay fails: {}", found.what) : "";

@@ -65,6 +65,11 @@ struct ReplayCheck {
     std::string what;  // "a step repeated by itself is 12.3 % longer"
   };
   Worst worst() const;
+  // The same of single steps, which may be off to both sides where their mean is not: named.
+  Worst worst_step() const;
+  // What worst_step() says where that is further off than may be: "ProfilerStep#8 played by itself
+  // is off by +16.2 % (the mean of the steps is not)"; else "".
+  std::string step_doubt() const;
   // Why the replayed step is not what was measured, or "".
   std::string baseline_doubt() const;
   // The step that every command speaks of and predictions are compared with, as far as it was

@@ -145,6 +145,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   if (replay.no_step.ok()) replay.no_step = HaveTime(built.graph);
   replay.doubt = DoubtOf(health.findings);
   replay.caution = CautionOf(health.findings);
+  if (replay.caution.empty()) replay.caution = replay.step_doubt();
   return health;
 }
 

@@ -1,9 +1,11 @@
 // The checks of a replay that can fail, on graphs where it is known what they have to say.
 #include "report/predict/self_check.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/text.h"
+#include "report/predict/what_if.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -49,6 +51,21 @@ TEST(SelfCheck, ALagThatOneStepHasAloneFailsAcrossSteps) {
   ASSERT_TRUE(crossed.has_value());
   EXPECT_EQ(crossed->worst_step, "1");
   EXPECT_NEAR(crossed->worst, 100.0 / 160 - 1, 1e-6);
+}
+
+// Predictions are of the mean, so that no table is refused for one step of many.
+TEST(SelfCheck, AStepThatIsOffIsNamedAndTheMeanDecides) {
+  ReplayCheck check;
+  check.repeated = StepTest{.error = -0.001, .steps = 4, .worst_step = "Step#8", .worst = 0.162};
+  check.crossed = StepTest{.error = 0.001, .steps = 4, .worst_step = "Step#7", .worst = -0.12};
+  EXPECT_LT(check.worst().error, 0.01);
+  EXPECT_EQ(check.baseline_doubt(), "");
+  EXPECT_EQ(check.step_doubt(),
+            "Step#8 played by itself is off by +16.2 % (the mean of the steps is not)");
+  check.repeated->worst = 0.09;
+  EXPECT_THAT(check.step_doubt(), testing::HasSubstr("Step#7 with the lags of the others"));
+  check.crossed->worst = -0.09;
+  EXPECT_EQ(check.step_doubt(), "");
 }
 
 TEST(SelfCheck, DelaysThatNoRuleExplainsAreAShareOfTheStep) {

@@ -107,6 +107,20 @@ TEST_F(AdvisingOnRecordings, LaunchingAheadHidesNoOperatorThatWasHeldUp) {
   EXPECT_GT(all["scenarios"][1]["step_ms"].get<double>(), 570) << "with the host's usual work gone";
 }
 
+// What loading a batch takes differs by 20 ms from one step to the next.
+TEST_F(AdvisingOnRecordings, AStepThatIsOffByItselfIsToldAndLowersTheWord) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace =
+      (RealTraceFolder() / "loader/resnet50-v100.workers0.a.json.gz").string();
+  const CliResult r = Run("whatif --opt 'ddp(2,fabric=nvlink2)' " + trace);
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(OneLine(r.out), HasSubstr("checks hold in the mean, not for each step: each step by "
+                                        "itself -0.1 % (ProfilerStep#8 +16.2 %)"));
+  EXPECT_THAT(r.err, HasSubstr("W0602"));
+  EXPECT_THAT(r.err, HasSubstr("ProfilerStep#8 played by itself is off by +16.2 %"));
+  EXPECT_THAT(OneLine(r.out), testing::Not(HasSubstr("confidence high")));
+}
+
 // One line for each place at which a value is read.
 TEST_F(AdvisingOnRecordings, WhatIsChangedInManyPlacesTakesAsManyLines) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";

@@ -138,10 +138,17 @@ absl::Status NoAnswer(const ReplayCheck& replay, double limit, const std::string
 
 void WarnAboutReplay(const ReplayCheck& replay, Session& session) {
   const ReplayCheck::Worst worst = replay.worst();
-  if (worst.error <= kReplayWarning) return;
-  session.Warn({.code = "W0602",
-                .what = fmt::format("a check of the replay: {}", worst.what),
-                .effect = "expect predictions to be off by as much"});
+  if (worst.error > kReplayWarning) {
+    session.Warn({.code = "W0602",
+                  .what = fmt::format("a check of the replay: {}", worst.what),
+                  .effect = "expect predictions to be off by as much"});
+  } else if (const std::string doubt = replay.step_doubt(); !doubt.empty()) {
+    session.Warn(
+        {.code = "W0602",
+         .what = fmt::format("a check of the replay: {}", doubt),
+         .effect = "predictions are of the mean, and no word for them is better than medium",
+         .fix = "choose steps with --steps"});
+  }
 }
 
 }  // namespace daydream

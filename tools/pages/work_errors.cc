@@ -60,8 +60,10 @@ the graph and says what weakens every prediction from this trace.)"},
 much shorter it is without delays that no rule explains, whether each step takes as long by
 itself and with the lags of the other steps, and whether typical lags put it off by half.
 Predictions would be off by the worst answer: above --max-replay-error (10 %) there is none,
-and no table of summary; above 3 % you get W0602. Causes are steps that differ (choose with
---steps), a recording that lost events, or behaviour that the rules do not cover.)"},
+and no table of summary; above 3 % you get W0602. Of steps it is the mean that is asked about,
+as predictions are. A single step that is off by more than 10 % is named in the heading and in
+W0602, and no prediction is of more than medium confidence. Causes are steps that differ (choose
+with --steps), a recording that lost events, or behaviour that the rules do not cover.)"},
     {"E0603", "the answer is weakened",
      "As warning W0603: an optimization found something in the trace that its model does not\n"
      "cover, and the confidence is low; or something has to hold in the program for the answer\n"
