@@ -11,6 +11,7 @@
 #include <map>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/median.h"
@@ -40,7 +41,7 @@ std::vector<Duration> QuickCalls(const Builder& b) {
   Samples samples(b.trace.names->size());
   for (const HostThread& thread : b.threads) {
     for (TaskId t : thread.tasks) {
-      if (MayBlock(b.KindOf(t))) {
+      if (MayBlock(b.KindOf(t)) || b.KindOf(t) == CallKind::kEventRecord) {
         samples[b.graph.task(t).name.index()].push_back(b.RecordedDuration(t));
       }
     }
@@ -66,8 +67,9 @@ Duration TrimmedMean(std::vector<Duration>& s) {
 struct QueuePlace {
   TaskId call;       // None: not recorded
   TaskId operation;  // None: not recorded
-  Instant start;     // of the operation
+  Instant start;     // of the operation, or where it gives the place back
   Instant called;    // when it was submitted, or what came before it
+  Anchor frees = Anchor::kStart;  // of the operation
 };
 
 class QueueRule {
@@ -96,7 +98,7 @@ class QueueRule {
 
  public:
   explicit QueueRule(Builder& b)
-      : b_(b), quick_(QuickCalls(b)), unblocked_(b.trace.names->size()) {}
+      : b_(b), quick_(QuickCalls(b)), unblocked_(b.trace.names->size()), records_(RecordsOf(b)) {}
 
   void FindAll(const std::vector<std::vector<TaskId>>& unrecorded, bool nvidia) {
     std::vector<Queue> queues;
@@ -135,6 +137,32 @@ class QueueRule {
       }
       if (release != nullptr) pairs_.push_back({*release, call, room.lag});
     }
+    FindRecords(queue, depths);
+  }
+
+  // Records of events find no room either, though they take none for long: those that took long and
+  // return when the operation does that would let the next launch return.
+  void FindRecords(const Queue& queue, const std::vector<uint32_t>& depths) {
+    const Room& room = queue.room;
+    if (!room.measured) return;
+    const Duration clock = room.lag - kQueueReleaseLag;
+    for (LaneId stream : queue.streams) {
+      for (TaskId call : records_[stream.index()]) {
+        const Duration own = quick_[b_.graph.task(call).name.index()];
+        const Duration took = b_.RecordedDuration(call);
+        if (b_.waits[call.index()] || took <= kLongCall || took <= own * kTimesAsLong) continue;
+        const auto next =
+            std::ranges::upper_bound(queue.places, b_.Start(call), {}, &QueuePlace::called);
+        const auto i = static_cast<size_t>(next - queue.places.begin());
+        const uint32_t depth = i < depths.size() ? depths[i] : room.depth;
+        if (i + 1 < depth) continue;
+        const QueuePlace& release = queue.places[i + 1 - depth];
+        const Instant freed = release.start + clock;
+        if (!release.operation.valid() || freed <= b_.Start(call)) continue;
+        if (freed > b_.End(call) || b_.End(call) - freed > kLongCall) continue;
+        pairs_.push_back({release, call, room.lag});
+      }
+    }
   }
 
   // Rule Q3.
@@ -155,7 +183,7 @@ class QueueRule {
         lag = b_.typical_lags() ? usual : slack;
         b_.waits[call.index()] = true;
       }
-      b_.AddEdge(release.operation, call, lag, Rule::kQueue, Anchor::kStart, Anchor::kEnd);
+      b_.AddEdge(release.operation, call, lag, Rule::kQueue, release.frees, Anchor::kEnd);
     }
   }
 
@@ -206,25 +234,57 @@ class QueueRule {
     return row == Builder::kNone ? nullptr : b_.SyncOf(b_.trace.correlation[row]);
   }
 
-  // Each of `waits` stands before the operation that is submitted next, and is over when it starts.
+  // By stream: the calls that record events on it which others wait for, by their start.
+  static std::vector<std::vector<TaskId>> RecordsOf(const Builder& b) {
+    std::vector<std::vector<TaskId>> records(b.stream_ops.size());
+    absl::flat_hash_map<std::pair<int32_t, int64_t>, size_t> streams;  // by device and number
+    for (size_t i = 0; i < records.size(); ++i) {
+      const Lane& lane = b.trace.lanes[i];
+      if (lane.kind == LaneKind::kStream) streams[{lane.device, lane.number}] = i;
+    }
+    for (size_t row = 0; row < b.trace.rows(); ++row) {
+      if (b.trace.kind[row] != EventKind::kSync || b.trace.detail[row] == Builder::kNone) continue;
+      const SyncDetail& sync = b.trace.syncs[b.trace.detail[row]];
+      const TaskId call = b.CallOf(sync.record_correlation);
+      if (!call.valid() || b.KindOf(call) != CallKind::kEventRecord) continue;
+      const int32_t device = b.trace.lanes[b.trace.lane[row].index()].device;
+      const auto stream = streams.find({device, sync.wait_on_stream});
+      if (stream != streams.end()) records[stream->second].push_back(call);
+    }
+    for (std::vector<TaskId>& calls : records) {
+      std::ranges::sort(calls, {}, [&](TaskId t) { return std::pair(b.Start(t), t); });
+      calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+    }
+    return records;
+  }
+
+  // Each of `waits` stands before the operation that is submitted next, and gives its place back
+  // when the one before is over.
   std::vector<QueuePlace> PlacesOf(LaneId stream, const std::vector<TaskId>& unrecorded,
                                    const std::vector<Instant>& waits) const {
     std::vector<QueuePlace> places;
     Instant called = Instant::Min();
     auto wait = waits.begin();
-    const auto add = [&](TaskId call, TaskId operation, Instant start) {
+    const auto add = [&](TaskId call, TaskId operation, Instant start, Anchor frees) {
       if (call.valid()) called = std::max(called, b_.Start(call));
-      places.push_back({call, operation, start, called});
+      places.push_back({call, operation, start, called, frees});
     };
+    const GpuOp* before = nullptr;
     for (uint32_t i : b_.stream_ops[stream.index()]) {
       const GpuOp& op = b_.ops[i];
+      const GpuOp* last = std::exchange(before, &op);
       if (!TakesPlace(b_.graph, op.task)) continue;
       for (; op.call.valid() && wait != waits.end() && *wait < b_.Start(op.call); ++wait) {
-        add(TaskId::None(), op.task, op.start);
+        called = std::max(called, *wait);
+        if (last == nullptr) {
+          add(TaskId::None(), op.task, op.start, Anchor::kStart);
+        } else {
+          add(TaskId::None(), last->task, last->end, Anchor::kEnd);
+        }
       }
-      add(op.call, op.task, op.start);
+      add(op.call, op.task, op.start, Anchor::kStart);
     }
-    for (TaskId call : unrecorded) add(call, TaskId::None(), kNever);
+    for (TaskId call : unrecorded) add(call, TaskId::None(), kNever, Anchor::kStart);
     return places;
   }
 
@@ -399,6 +459,7 @@ class QueueRule {
   Builder& b_;
   std::vector<Duration> quick_;  // by NameId
   Samples unblocked_;
+  std::vector<std::vector<TaskId>> records_;  // of events, by stream
   std::vector<Pair> pairs_;
 };
 

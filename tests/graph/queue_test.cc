@@ -26,7 +26,7 @@ constexpr int kPlaces = 1022;
 constexpr double kCall = 5, kBetween = 1, kRelease = 5.25;
 constexpr double kHost = kCall + kBetween;  // of each piece of work when nothing blocks
 
-enum class Work { kKernel, kPinnedCopy, kDeviceCopy, kEightWaits };
+enum class Work { kKernel, kPinnedCopy, kDeviceCopy, kEightWaits, kEventRecord };
 
 // What a recorder makes of it: what starts after `window`, and what is in `lost`, was not recorded;
 // the clock of the GPU is `clock` ahead, and starts of kernels are up to `noise` late.
@@ -48,13 +48,31 @@ class Program {
     std::vector<double> starts;  // of what takes a place
     for (int i = 0; i < count; ++i) {
       const Work work = pattern[static_cast<size_t>(i) % pattern.size()];
-      if (work == Work::kEightWaits) {  // over when the work before is, and take one place
+      // They begin when the work before is over, give their one place back and take 30 us.
+      if (work == Work::kEightWaits) {
         for (int wait = 0; wait < 8; ++wait, host += 1) {
           const auto id = static_cast<uint32_t>(1'000'000 + 8 * i + wait);
           sketch_.Call(cpu, "cudaStreamWaitEvent", host, 1, id);
           sketch_.Sync(gpu, {.kind = SyncKind::kStreamWaitEvent, .stream = 7}, stream, id);
         }
         starts.push_back(stream + 1);
+        stream += 30;
+        continue;
+      }
+      if (work == Work::kEventRecord) {  // waits for the room of the next launch, and takes none
+        const bool full = starts.size() + 1 >= kPlaces;
+        const double room = full ? starts[starts.size() + 1 - kPlaces] + kRelease : 0;
+        const double end = std::max(host + kBetween, room);
+        const auto id = static_cast<uint32_t>(2'000'000 + i);
+        sketch_.Call(cpu, "cudaEventRecord", host, end - host, id);
+        sketch_.Call(cpu, "cudaStreamWaitEvent", end, 1, id + 1'000'000);
+        sketch_.Sync(gpu,
+                     {.kind = SyncKind::kStreamWaitEvent,
+                      .stream = 9,
+                      .wait_on_stream = 7,
+                      .record_correlation = id},
+                     stream, id + 1'000'000);
+        host = end + 1;
         continue;
       }
       const double begin = host;
@@ -154,6 +172,15 @@ TEST(QueueRule, ARunOfEightWaitsTakesOneWhereBlockedCallsSaySo) {
   ExpectReplaysExactly(p.graph());
   EXPECT_NEAR(p.HostEnd(0), 4000 * kHost + 400 * 8, 30)
       << "no blocked call is left as long as it was";
+}
+
+TEST(QueueRule, ARecordOfAnEventWaitsForRoomToo) {
+  std::vector<Work> pattern(50, Work::kKernel);
+  pattern.push_back(Work::kEventRecord);
+  Program p(2550, pattern);
+  EXPECT_EQ(p.depth(), kPlaces);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_NEAR(p.HostEnd(0), 2500 * kHost + 50 * 2, 30) << "no record is left as long as it was";
 }
 
 TEST(QueueRule, CopiesWithinTheDeviceTakeOne) {
