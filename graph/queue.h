@@ -18,7 +18,7 @@
 // releases them at one depth, 1022, and 596 of vgg19; without them 280 at 1015 and 455 at 1000, and
 // 776 and 632 where the depth may drift. Waits for twelve, in gnmt, take none: counted, its calls
 // are 2 to 10 places off. Why is not known, so a trace decides for itself (rule Q2). The place is
-// free when the operation before the waits is over: 45 calls of vgg19 in steps 2 to 8 return 7 to
+// free when the operation before the waits is over: 48 calls of vgg19 in steps 2 to 8 return 5 to
 // 20 us after that, up to 0.9 ms before the operation behind the waits starts.
 //
 // A record of an event that others wait for finds no room either: 14 of 15 such calls of vgg19 that
