@@ -1,7 +1,6 @@
 #include "graph/queue_places.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -22,6 +21,77 @@ size_t PeriodOf(std::span<const Outcome> past) {
   return 0;
 }
 
+// How much of the past PeriodOf() looks at.
+constexpr size_t kMostPast = kPatternOver + kLongestPattern;
+
+// Calls of one API on one thread, the latest first.
+struct Calls {
+  std::vector<TaskId> after;  // the last whose operation was recorded
+  std::vector<Outcome> past;  // from that one on, as much as is looked at
+};
+using CallsByApi = absl::flat_hash_map<NameId, Calls>;
+
+// Names of APIs whose operations take places.
+class Submits {
+ public:
+  explicit Submits(const Graph& graph) : graph_(graph) {}
+  bool Counts(NameId name) {
+    if (name == last_) return counts_;
+    const CallKind kind = KindOf(name);
+    last_ = name;
+    return counts_ = MayBlock(kind) && kind != CallKind::kGraphLaunch;
+  }
+  CallKind KindOf(NameId name) {
+    auto [kind, first] = kinds_.try_emplace(name, CallKind::kOther);
+    if (first) kind->second = ClassifyCall(graph_.Name(name));
+    return kind->second;
+  }
+
+ private:
+  const Graph& graph_;
+  absl::flat_hash_map<NameId, CallKind> kinds_;
+  NameId last_;  // most calls are of the API of the call before
+  bool counts_ = false;
+};
+
+// Visits calls that submit work, in no order.
+template <class Visit>
+void ForEachSubmission(const Graph& graph, std::span<const Outcome> outcome_of, bool recorded,
+                       Submits& submits, const Visit& visit) {
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    const bool call = task.kind == TaskKind::kCall && !task.removed;
+    if (!call || outcome_of[i].stream.valid() != recorded) continue;
+    if (graph.lane(task.lane).lane.kind == LaneKind::kThread && submits.Counts(task.name)) {
+      visit(task, outcome_of[i]);
+    }
+  }
+}
+
+void WalkBack(const Graph& graph, const GraphLane& thread, std::span<const Outcome> outcome_of,
+              CallsByApi& apis) {
+  NameId last_name;
+  Calls* last_api = nullptr;
+  size_t open = apis.size();
+  for (TaskId t = thread.last; t.valid() && open > 0; t = graph.task(t).lane_prev) {
+    const Task& task = graph.task(t);
+    if (task.kind != TaskKind::kCall || task.removed) continue;
+    if (task.name != last_name) {
+      const auto api = apis.find(task.name);
+      last_name = task.name;
+      last_api = api == apis.end() ? nullptr : &api->second;
+    }
+    if (last_api == nullptr || last_api->past.size() == kMostPast) continue;
+    const Outcome& outcome = outcome_of[t.index()];
+    if (last_api->past.empty() && !outcome.stream.valid()) {
+      last_api->after.push_back(t);
+      continue;
+    }
+    last_api->past.push_back(outcome);
+    if (last_api->past.size() == kMostPast) --open;
+  }
+}
+
 }  // namespace
 
 bool MayBlock(CallKind kind) {
@@ -31,60 +101,40 @@ bool MayBlock(CallKind kind) {
 
 std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
                                                     std::span<const Outcome> outcome_of) {
-  struct Calls {
-    bool copies = false;
-    std::vector<Outcome> past;
-    size_t recorded = 0;        // of these, up to the last whose operation was recorded
-    std::vector<TaskId> after;  // calls behind that
-  };
-  std::vector<Instant> last(graph.lanes().size(), Instant::Min());  // launch of a recorded one
   std::vector<std::vector<TaskId>> found(graph.lanes().size());
-  absl::flat_hash_map<NameId, CallKind> kinds;
-  for (const GraphLane& thread : graph.lanes()) {
-    if (thread.lane.kind != LaneKind::kThread) continue;
-    std::map<NameId, Calls> apis;
-    NameId last_name;  // most calls are of the API of the call before
-    Calls* last_api = nullptr;
-    for (TaskId call = thread.first; call.valid(); call = graph.task(call).lane_next) {
-      const Task& task = graph.task(call);
-      if (task.kind != TaskKind::kCall || task.removed) continue;
-      if (task.name != last_name) {
-        auto [kind, first] = kinds.try_emplace(task.name, CallKind::kOther);
-        if (first) kind->second = ClassifyCall(graph.Name(task.name));
-        const bool counts = MayBlock(kind->second) && kind->second != CallKind::kGraphLaunch;
-        last_name = task.name;
-        last_api = counts ? &apis[task.name] : nullptr;
-        if (counts) last_api->copies = kind->second == CallKind::kCopyAsync;
-      }
-      if (last_api == nullptr) continue;
-      const Outcome& outcome = outcome_of[call.index()];
-      if (outcome.stream.valid()) {
-        Instant& latest = last[outcome.stream.index()];
-        latest = std::max(latest, task.recorded_start);
-      }
-      Calls& api = *last_api;
-      api.past.push_back(outcome);
-      if (outcome.stream.valid()) {
-        api.recorded = api.past.size();
-        api.after.clear();
-      } else {
-        api.after.push_back(call);
-      }
-    }
+  Submits submits(graph);
+  std::vector<CallsByApi> apis_of(graph.lanes().size());  // that some call without operation is of
+  ForEachSubmission(graph, outcome_of, /*recorded=*/false, submits,
+                    [&](const Task& task, const Outcome&) {
+                      apis_of[task.lane.index()].try_emplace(task.name);
+                    });
+  bool any = false;
+  for (size_t lane = 0; lane < apis_of.size(); ++lane) {
+    CallsByApi& apis = apis_of[lane];
+    if (apis.empty()) continue;
+    WalkBack(graph, graph.lanes()[lane], outcome_of, apis);
     for (auto& [name, api] : apis) {
-      api.past.resize(api.recorded);
-      if (api.past.empty()) continue;
+      if (api.past.empty() || api.after.empty()) continue;
+      std::ranges::reverse(api.past);
+      std::ranges::reverse(api.after);
       const size_t period = PeriodOf(api.past);
-      if (period == 0 && api.copies) continue;
+      if (period == 0 && submits.KindOf(name) == CallKind::kCopyAsync) continue;
       for (size_t k = 0; k < api.after.size(); ++k) {
         const size_t back = period == 0 ? 1 : period - k % period;
         const Outcome& like = api.past[api.past.size() - back];
-        if (like.stream.valid() && like.place) {
-          found[like.stream.index()].push_back(api.after[k]);
-        }
+        if (!like.stream.valid() || !like.place) continue;
+        found[like.stream.index()].push_back(api.after[k]);
+        any = true;
       }
     }
   }
+  if (!any) return found;
+  std::vector<Instant> last(graph.lanes().size(), Instant::Min());  // launch of a recorded one
+  ForEachSubmission(graph, outcome_of, /*recorded=*/true, submits,
+                    [&](const Task& task, const Outcome& outcome) {
+                      Instant& latest = last[outcome.stream.index()];
+                      latest = std::max(latest, task.recorded_start);
+                    });
   const auto start = [&](TaskId call) { return graph.task(call).recorded_start; };
   for (size_t stream = 0; stream < found.size(); ++stream) {
     std::vector<TaskId>& calls = found[stream];
