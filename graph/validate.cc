@@ -105,6 +105,16 @@ class Length {
   uint64_t sum_ = 0, earliest_ = 0;
 };
 
+// Told fast, and true of nearly all: `bits` + 1 is no less than any of the numbers.
+bool IsFarFromLimit(const Graph& g) {
+  uint64_t bits = 0;
+  const auto add = [&](int64_t v) { bits |= static_cast<uint64_t>(v ^ (v >> 63)); };
+  for (const Task& t : g.tasks()) add(t.duration.ns), add(t.gap.ns), add(t.earliest.ns);
+  for (const Edge& e : g.edges()) add(e.lag.ns);
+  const uint64_t numbers = 3 * g.size() + g.edges().size();
+  return bits < kLongestReplay / (numbers + 1) - 1;
+}
+
 Length LengthOf(const Graph& g) {
   Length length;
   for (const Task& t : g.tasks()) length.Add(t);
@@ -145,7 +155,9 @@ bool IsWell(const Graph& g) {
 
 }  // namespace
 
-absl::Status FitsReplay(const Graph& graph) { return LengthOf(graph).Check(); }
+absl::Status FitsReplay(const Graph& graph) {
+  return IsFarFromLimit(graph) ? absl::OkStatus() : LengthOf(graph).Check();
+}
 
 ReplayBound BoundReplay(const Graph& graph) { return {LengthOf(graph).Most()}; }
 
