@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -92,30 +94,100 @@ void EvaluateWith(const Program& p, const Numbers& numbers, Instant* start, Inst
 
 }  // namespace
 
-void EvaluateOnce(const Graph& graph, std::span<const TaskId> order, std::span<Instant> start,
-                  std::span<Instant> end) {
-  DD_CHECK(start.size() == graph.size() && end.size() == graph.size());
-  const EdgesInto into(graph);
-  const std::span<const Edge> edges = graph.edges();
-  std::vector<LaneState> lanes(graph.lanes().size());
-  for (TaskId id : order) {
-    const Task& t = graph.task(id);
-    LaneState& lane = lanes[t.lane.index()];
-    const bool beside = t.overlaps && t.lane_prev.valid();
-    int64_t begin = std::max({lane.bound[beside ? 1 : 0], t.earliest.ns, int64_t{0}});
-    int64_t until = kNever;
-    for (uint32_t k = into.begin[id.index()]; k < into.begin[id.index() + 1]; ++k) {
-      const Edge& e = edges[into.edge[k]];
-      const Instant from = (e.from_anchor == Anchor::kStart ? start : end)[e.from.index()];
-      int64_t& bound = e.to_anchor == Anchor::kStart ? begin : until;
-      bound = std::max(bound, from.ns + e.lag.ns);
-    }
-    until = std::max(until, begin + (t.removed ? 0 : t.duration.ns));
-    start[id.index()].ns = begin;
-    end[id.index()].ns = until;
-    lane.bound[0] = std::max(lane.bound[0], until + (t.removed ? 0 : t.gap.ns));
-    lane.bound[1] = begin;
+namespace {
+
+// Follows lanes, each as far as nothing that it waits for is missing.
+class LaneRuns {
+ public:
+  LaneRuns(const Graph& graph, Instant* start, Instant* end)
+      : graph_(graph), into_(graph), start_(start), end_(end), at_(graph.lanes().size()) {
+    waiting_.assign(graph.size(), kNoLane);
+    std::fill_n(end, graph.size(), Instant::AtNs(kMissing));
   }
+
+  bool Run() {
+    for (size_t l = at_.size(); l-- > 0;) {
+      const TaskId first = graph_.lanes()[l].first;
+      at_[l].task = first;
+      if (!first.valid()) continue;
+      Arrive(at_[l]);
+      open_.push_back(static_cast<uint32_t>(l));
+    }
+    while (!open_.empty()) {
+      const uint32_t lane = open_.back();
+      open_.pop_back();
+      Follow(lane);
+    }
+    return done_ == graph_.size();
+  }
+
+ private:
+  static constexpr uint32_t kNoLane = 0xffffffff;
+  static constexpr int64_t kMissing = std::numeric_limits<int64_t>::min();
+
+  // Where a lane stands: at a task whose edges up to `edge` were looked at.
+  struct At {
+    TaskId task;
+    uint32_t edge = 0;
+    int64_t begin = 0, until = kNever;
+    LaneState lane;
+    uint32_t next_waiting = kNoLane;  // lane for the same task
+  };
+
+  void Arrive(At& at) {
+    const Task& t = graph_.task(at.task);
+    const bool beside = t.overlaps && t.lane_prev.valid();
+    at.edge = into_.begin[at.task.index()];
+    at.begin = std::max({at.lane.bound[beside ? 1 : 0], t.earliest.ns, int64_t{0}});
+    at.until = kNever;
+  }
+
+  void Follow(uint32_t lane) {
+    At& at = at_[lane];
+    const std::span<const Edge> edges = graph_.edges();
+    while (true) {
+      const size_t i = at.task.index();
+      for (const uint32_t last = into_.begin[i + 1]; at.edge < last; ++at.edge) {
+        const Edge& e = edges[into_.edge[at.edge]];
+        const size_t from = e.from.index();
+        if (end_[from].ns == kMissing) {
+          at.next_waiting = std::exchange(waiting_[from], lane);
+          return;
+        }
+        int64_t& bound = e.to_anchor == Anchor::kStart ? at.begin : at.until;
+        bound = std::max(bound, (e.from_anchor == Anchor::kStart ? start_ : end_)[from].ns + e.lag.ns);
+      }
+      const Task& t = graph_.task(at.task);
+      at.until = std::max(at.until, at.begin + (t.removed ? 0 : t.duration.ns));
+      start_[i].ns = at.begin;
+      end_[i].ns = at.until;
+      at.lane.bound[0] = std::max(at.lane.bound[0], at.until + (t.removed ? 0 : t.gap.ns));
+      at.lane.bound[1] = at.begin;
+      ++done_;
+      for (uint32_t other = waiting_[i]; other != kNoLane; other = at_[other].next_waiting) {
+        open_.push_back(other);
+      }
+      if (!t.lane_next.valid()) return;
+      at.task = t.lane_next;
+      Arrive(at);
+    }
+  }
+
+  const Graph& graph_;
+  const EdgesInto into_;
+  Instant* const start_;
+  Instant* const end_;
+  std::vector<At> at_;             // by lane
+  std::vector<uint32_t> waiting_;  // by task: the last lane that waits for it
+  std::vector<uint32_t> open_;     // lanes to be followed
+  size_t done_ = 0;
+};
+
+}  // namespace
+
+bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instant> end) {
+  DD_CHECK(start.size() == graph.size() && end.size() == graph.size());
+  return LaneRuns(graph, start.data(), end.data()).Run();
 }
 
 void Evaluate(const Program& p, const Graph& graph, std::span<Instant> start,

@@ -86,11 +86,11 @@ class Compiler {
 }  // namespace
 
 EdgesInto::EdgesInto(const Graph& g) : begin(g.size() + 1), edge(g.edges().size()) {
-  for (const Edge& e : g.edges()) ++begin[e.to.index() + 1];
+  for (const Edge& e : g.edges()) ++begin[e.to.index()];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
-  for (size_t i = 0; i < edge.size(); ++i) {
-    edge[next[g.edges()[i].to.index()]++] = static_cast<uint32_t>(i);
+  // The ends of ranges; each goes down to its begin as edges find their places, the last first.
+  for (size_t i = edge.size(); i-- > 0;) {
+    edge[--begin[g.edges()[i].to.index()]] = static_cast<uint32_t>(i);
   }
 }
 

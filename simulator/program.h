@@ -76,9 +76,9 @@ void Evaluate(const Program& p, std::span<const Duration> duration, std::span<co
               std::span<Instant> start, std::span<Instant> end);
 void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
               std::span<const Edge> edges, std::span<Instant> start, std::span<Instant> end);
-// A graph that is played no second time: in this evaluation order, without a program, which takes
-// longer than two replays. `start` and `end` hold an entry for each task.
-void EvaluateOnce(const Graph& graph, std::span<const TaskId> order, std::span<Instant> start,
-                  std::span<Instant> end);
+// A graph that is played no second time, without a program, which takes longer than two replays.
+// False where some tasks wait for themselves. `start` and `end` hold an entry for each task.
+// REQUIRES: lanes of fixed order.
+bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instant> end);
 
 }  // namespace daydream

@@ -116,14 +116,24 @@ void Plan::Run(std::span<const Duration> duration, std::span<const Duration> gap
 
 namespace {
 
+std::vector<TaskId> LaneByLane(const Graph& graph) {
+  std::vector<TaskId> order;
+  order.reserve(graph.size());
+  for (const GraphLane& lane : graph.lanes()) {
+    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) order.push_back(t);
+  }
+  return order;
+}
+
 // A graph without a wiring is not played again by who asks for this.
 absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options) {
-  DD_ASSIGN_OR_RETURN(const std::vector<TaskId> order, EvaluationOrder(graph));
   Timeline timeline = EmptyTimeline(graph.size());
-  EvaluateOnce(graph, order, std::span(timeline.start).first(graph.size()),
-               std::span(timeline.end).first(graph.size()));
+  if (!EvaluateOnce(graph, std::span(timeline.start).first(graph.size()),
+                    std::span(timeline.end).first(graph.size()))) {
+    return EvaluationOrder(graph).status();  // which names the tasks of a cycle
+  }
   Finish(timeline);
-  if (options.blockers) FindBlockers(graph, order, timeline);
+  if (options.blockers) FindBlockers(graph, LaneByLane(graph), timeline);
   return timeline;
 }
 
