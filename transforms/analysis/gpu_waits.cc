@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "graph/call_kind.h"
+#include "graph/facts.h"
 #include "graph/scopes.h"
 
 namespace daydream {
@@ -41,6 +42,17 @@ bool ReadsValue(std::string_view op) {
   return op == "aten::item" || op == "aten::_local_scalar_dense";
 }
 
+// A scaler of gradients reads whether the step has to be skipped between this op and another one.
+constexpr std::string_view kScalerCheck = "_amp_foreach_non_finite_check";
+
+struct HasScaler {
+  explicit HasScaler(const Graph& graph)
+      : has(std::ranges::any_of(graph.tables().scopes, [&](const Scope& s) {
+          return s.kind == EventKind::kOp && Contains(graph.Name(s.name), kScalerCheck);
+        })) {}
+  bool has;
+};
+
 }  // namespace
 
 std::string_view WaitUseName(WaitUse use) {
@@ -67,29 +79,40 @@ std::string_view WaitUseName(WaitUse use) {
   return "";
 }
 
-GpuWaits::GpuWaits(const Graph& graph)
-    : graph_(graph), loader_(graph), copy_to_(graph.size()), use_(graph.size(), WaitUse::kNone) {
-  std::vector<bool> waits(graph.size(), false);
-  for (const Edge& e : graph.edges()) {
-    if (e.rule != Rule::kHostWait || graph.task(e.to).removed) continue;
-    waits[e.to.index()] = true;
+void GpuWaits::FindCopies() {
+  for (const Edge& e : graph_.edges()) {
+    if (e.rule != Rule::kHostWait || graph_.task(e.to).removed) continue;
+    waits_.push_back(e.to);
     // Whoever waits for the device waits for a copy only by chance.
-    if (ClassifyCall(graph.TaskName(e.to)) == CallKind::kDeviceSync) continue;
-    const CopyDetail* copy = graph.Copy(e.from);
+    if (ClassifyCall(graph_.TaskName(e.to)) == CallKind::kDeviceSync) continue;
+    const CopyDetail* copy = graph_.Copy(e.from);
     if (copy == nullptr) continue;
     bool to_device = copy->to == Memory::kDevice && copy->from != Memory::kDevice;
     bool to_host = copy->from == Memory::kDevice && copy->to != Memory::kDevice;
-    std::string_view& to = copy_to_[e.to.index()];
-    if (to == "results") continue;
-    if (to_host) to = copy->bytes > kLargestValue ? "results" : "host";
-    if (to_device) to = "device";
+    CopyTo& to = copy_to_[e.to.index()];
+    if (to == CopyTo::kResults) continue;
+    if (to_host) to = copy->bytes > kLargestValue ? CopyTo::kResults : CopyTo::kHost;
+    if (to_device) to = CopyTo::kDevice;
   }
-  // A scaler of gradients reads whether the step has to be skipped between these two ops.
-  constexpr std::string_view kCheck = "_amp_foreach_non_finite_check";
-  const std::vector<Scope>& scopes = graph.tables().scopes;
-  const bool scaler = std::any_of(scopes.begin(), scopes.end(), [&](const Scope& s) {
-    return s.kind == EventKind::kOp && Contains(graph.Name(s.name), kCheck);
-  });
+}
+
+GpuWaits::GpuWaits(const Graph& graph)
+    : graph_(graph),
+      loader_(graph),
+      copy_to_(graph.size(), CopyTo::kNone),
+      use_(graph.size(), WaitUse::kNone) {
+  FindCopies();
+  const auto on_thread = [&](TaskId t) {
+    return graph.lane(graph.task(t).lane).lane.kind == LaneKind::kThread;
+  };
+  if (!FactOfTables<HasScaler>(graph, [&] { return HasScaler(graph); })->has) {
+    for (TaskId t : waits_) {
+      if (on_thread(t)) use_[t.index()] = Classify(t, /*unscaled=*/false);
+    }
+    return;
+  }
+  std::vector<bool> waits(graph.size(), false);
+  for (TaskId t : waits_) waits[t.index()] = true;
   uint16_t step = 0;
   bool unscaled = false;
   for (const GraphLane& lane : graph.lanes()) {
@@ -97,9 +120,9 @@ GpuWaits::GpuWaits(const Graph& graph)
     for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
       if (task.step != step) step = task.step, unscaled = false;
-      if (scaler && !unscaled) unscaled = InOp(t, kCheck);
+      if (!unscaled) unscaled = InOp(t, kScalerCheck);
       if (unscaled && InOp(t, "_amp_update_scale")) unscaled = false;
-      if (waits[t.index()] && !task.removed) use_[t.index()] = Classify(t, unscaled);
+      if (waits[t.index()]) use_[t.index()] = Classify(t, unscaled);
     }
     unscaled = false;
   }
@@ -117,7 +140,7 @@ WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
   const Task& task = graph_.task(t);
   if (loader_.Around(task.scope).valid()) return WaitUse::kLoader;
   if (ClassifyCall(graph_.Name(task.name)) == CallKind::kFree) return WaitUse::kFree;
-  bool read = copy_to_[t.index()] == "host", steers = false, ranks = false;
+  bool read = copy_to_[t.index()] == CopyTo::kHost, steers = false, ranks = false;
   for (ScopeId s : ScopesAround(graph_, task.scope)) {
     const Scope& scope = ScopeAt(graph_, s);
     if (scope.kind == EventKind::kFrame) continue;
@@ -130,9 +153,9 @@ WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
   }
   if (ranks) return WaitUse::kRanks;
   if (steers || (read && unscaled)) return WaitUse::kSteers;
-  if (copy_to_[t.index()] == "results") return WaitUse::kData;
+  if (copy_to_[t.index()] == CopyTo::kResults) return WaitUse::kData;
   if (read) return WaitUse::kRead;
-  if (copy_to_[t.index()] == "device") return WaitUse::kToDevice;
+  if (copy_to_[t.index()] == CopyTo::kDevice) return WaitUse::kToDevice;
   return WaitUse::kSync;
 }
 

@@ -33,13 +33,17 @@ class GpuWaits {
   WaitUse UseOf(TaskId t) const { return use_[t.index()]; }
 
  private:
+  enum class CopyTo : uint8_t { kNone, kHost, kResults, kDevice };
+
+  void FindCopies();
   WaitUse Classify(TaskId t, bool unscaled) const;
   bool InOp(TaskId t, std::string_view part) const;
 
   const Graph& graph_;
   LoaderScopes loader_;
-  std::vector<std::string_view> copy_to_;  // by task that waits for a copy: what kind
-  std::vector<WaitUse> use_;               // by task
+  std::vector<TaskId> waits_;    // tasks that wait, some more than once
+  std::vector<CopyTo> copy_to_;  // by task that waits for a copy
+  std::vector<WaitUse> use_;     // by task
 };
 
 // Whether the host cannot go on without what the ops around `t` give: reads of single values, and
