@@ -9,8 +9,8 @@
 namespace daydream {
 namespace {
 
-// Copies that are kept take memory: of a graph of a million tasks four.
-constexpr size_t kKeptTasks = 4'000'000;
+// Graphs that are kept take memory: one of a million tasks, or as many smaller ones.
+constexpr size_t kKeptTasks = 1'000'000;
 
 std::string KeyOf(std::span<const Application> list) {
   std::string key;
@@ -23,35 +23,13 @@ std::string KeyOf(std::span<const Application> list) {
 
 }  // namespace
 
-CommonBegins::CommonBegins(std::span<const std::vector<Application>> lists, size_t tasks,
-                           GraphCopies& copies)
-    : copies_(copies) {
-  const size_t longest = kKeptTasks / std::max<size_t>(tasks, 1);
-  std::map<std::string, size_t> asked;
-  for (const std::vector<Application>& list : lists) {
-    Shared* shorter = nullptr;
-    for (size_t n = 1; n <= std::min(list.size(), longest); ++n) {
-      const std::string key = KeyOf(std::span(list).first(n));
-      const bool shared = ++asked[key] >= 2;
-      if (asked[key] == 2 && shorter != nullptr) ++shorter->takers;
-      shorter = shared ? &shared_[key] : nullptr;
-    }
-  }
-  for (const std::vector<Application>& list : lists) {
-    if (const size_t n = Common(list); n > 0) ++shared_.at(KeyOf(std::span(list).first(n))).takers;
-  }
-}
-
-size_t CommonBegins::Common(std::span<const Application> list) const {
-  size_t n = 0;
-  while (n < list.size() && shared_.contains(KeyOf(list.first(n + 1)))) ++n;
-  return n;
-}
+CommonBegins::CommonBegins(size_t tasks, GraphCopies& copies)
+    : copies_(copies), most_(kKeptTasks / std::max<size_t>(tasks, 1)) {}
 
 void CommonBegins::ApplyNext(const Application& next, Begun& begun) {
   Applied& so_far = begun.applied;
   if (!so_far.status.ok()) return;
-  auto applied = daydream::Apply(next, *so_far.graph);
+  auto applied = daydream::Apply(next, *so_far.graph, nullptr, EditNotes::kNone);
   if (applied.ok()) {
     so_far.samples *= applied->changes.samples;
     ++begun.changed;
@@ -63,30 +41,48 @@ void CommonBegins::ApplyNext(const Application& next, Begun& begun) {
   }
 }
 
-CommonBegins::Begun CommonBegins::Copy(const Begun& begun) {
-  const Applied& from = begun.applied;
-  return {.applied = {copies_.MakeOf(*from.graph), from.status, from.samples, from.idle},
-          .changed = begun.changed,
-          .nothing = begun.nothing};
+std::shared_ptr<CommonBegins::Kept> CommonBegins::Keep(std::span<const Application> list) {
+  std::string key = KeyOf(list);
+  std::lock_guard lock(mutex_);
+  const auto known = places_.find(key);
+  if (known != places_.end()) {
+    ages_.splice(ages_.begin(), ages_, known->second);
+    return ages_.front().second;
+  }
+  if (ages_.size() == most_) {
+    places_.erase(ages_.back().first);
+    ages_.pop_back();
+  }
+  ages_.emplace_front(key, std::make_shared<Kept>());
+  places_[std::move(key)] = ages_.begin();
+  return ages_.front().second;
 }
 
-CommonBegins::Begun CommonBegins::Take(std::span<const Application> list, size_t n) {
-  if (n == 0) return {.applied = {.graph = copies_.Make()}};
-  Shared& shared = shared_.at(KeyOf(list.first(n)));
-  std::lock_guard lock(shared.mutex);
-  if (!shared.made) {
-    shared.begun = Take(list, n - 1);
-    ApplyNext(list[n - 1], shared.begun);
-    shared.begun.applied.graph->ShareFacts(std::make_shared<GraphFacts>());
-    shared.made = true;
+CommonBegins::Begun CommonBegins::Copy(std::span<const Application> list) {
+  if (list.empty()) return {.applied = {.graph = copies_.Make()}};
+  if (list.size() > most_) {
+    Begun begun = Copy(list.first(list.size() - 1));
+    ApplyNext(list.back(), begun);
+    return begun;
   }
-  return --shared.takers == 0 ? std::move(shared.begun) : Copy(shared.begun);
+  const std::shared_ptr<Kept> kept = Keep(list);
+  std::lock_guard lock(kept->mutex);
+  if (!kept->made) {
+    kept->begun = Copy(list.first(list.size() - 1));
+    ApplyNext(list.back(), kept->begun);
+    kept->begun.applied.graph->ShareFacts(std::make_shared<GraphFacts>());
+    kept->made = true;
+  }
+  const Applied& from = kept->begun.applied;
+  return {.applied = {copies_.MakeOf(*from.graph), from.status, from.samples, from.idle},
+          .changed = kept->begun.changed,
+          .nothing = kept->begun.nothing};
 }
 
 CommonBegins::Applied CommonBegins::Apply(std::span<const Application> list) {
-  const size_t n = Common(list);
-  Begun begun = Take(list, n);
-  for (const Application& next : list.subspan(n)) ApplyNext(next, begun);
+  if (list.empty()) return {.graph = copies_.Make()};
+  Begun begun = Copy(list.first(list.size() - 1));
+  ApplyNext(list.back(), begun);
   if (begun.applied.status.ok() && begun.changed == 0) begun.applied.status = begun.nothing;
   return std::move(begun.applied);
 }

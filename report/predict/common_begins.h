@@ -2,12 +2,13 @@
 // applied once, and what is found out about the graph between is found once, too.
 #pragma once
 
-#include <map>
+#include <list>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
-#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "report/predict/graph_copies.h"
 #include "transforms/scenario/scenario.h"
@@ -19,19 +20,17 @@ class CommonBegins {
   // A list applied, or its first part.
   struct Applied {
     GraphCopies::Copy graph = {};
-    absl::Status status = {};         // as ApplyAll() has it
+    absl::Status status = {};         // as ApplyAll() has it, without what is told of edits
     double samples = 1;               // that a step handles, for each that it handled before
     const Transform* idle = nullptr;  // the last one that found nothing to change
   };
 
-  // `lists`: each will be asked for once. `tasks`: of the graph. Keeps a reference to `copies`.
-  CommonBegins(std::span<const std::vector<Application>> lists, size_t tasks, GraphCopies& copies);
+  // `tasks`: of the graph. Keeps a reference to `copies`.
+  CommonBegins(size_t tasks, GraphCopies& copies);
 
-  // How many applications at the begin of this list others have in common with it. A graph between
-  // is held until all who have it in common have asked: those with fewest first hold fewest.
-  size_t Common(std::span<const Application> list) const;
-  // The graph after all of one of the lists. May be called from several threads: who wants what
-  // another one is applying waits for it.
+  // The graph after all of this list. The graphs between stay for later lists, those that were
+  // asked for last, as many as have a million tasks in all. May be called from several threads:
+  // who wants what another one is applying waits for it.
   Applied Apply(std::span<const Application> list);
 
  private:
@@ -40,19 +39,23 @@ class CommonBegins {
     size_t changed = 0;         // applications that did something
     absl::Status nothing = {};  // what the last one says that did not
   };
-  struct Shared {
-    size_t takers = 0;  // lists, and longer begins, that still need it
+  struct Kept {
     std::mutex mutex;
     bool made = false;
     Begun begun;
   };
+  using Ages = std::list<std::pair<std::string, std::shared_ptr<Kept>>>;  // the last asked for first
+
   static void ApplyNext(const Application& next, Begun& begun);
-  // After the first `n`, which are common to several lists.
-  Begun Take(std::span<const Application> list, size_t n);
-  Begun Copy(const Begun& begun);
+  // A copy of the graph after this list, and what goes with it.
+  Begun Copy(std::span<const Application> list);
+  std::shared_ptr<Kept> Keep(std::span<const Application> list);
 
   GraphCopies& copies_;
-  std::map<std::string, Shared> shared_;  // by the applications so far
+  const size_t most_;  // kept
+  std::mutex mutex_;
+  Ages ages_;
+  absl::flat_hash_map<std::string, Ages::iterator> places_;  // by the applications so far
 };
 
 }  // namespace daydream

@@ -117,6 +117,14 @@ void BegunScenario::Keep(const Application& application, const Graph& graph, boo
   before_[next] = {applied_, std::move(copy)};
 }
 
+namespace {
+
+absl::Status ApplyUntold(std::span<const Application> list, Graph& graph) {
+  return ApplyAll(list, graph, {}, nullptr, EditNotes::kNone);
+}
+
+}  // namespace
+
 // Null when nothing of all changes anything, or `rest` cannot be applied.
 GraphCopies::Copy BegunScenario::From(size_t application, std::span<const Application> rest) const {
   const auto known = before_.find(application);
@@ -126,10 +134,10 @@ GraphCopies::Copy BegunScenario::From(size_t application, std::span<const Applic
     std::vector<Application> all(first.begin(), first.end());
     all.insert(all.end(), rest.begin(), rest.end());
     GraphCopies::Copy graph = copies_.Make();
-    return ApplyAll(all, *graph).ok() ? std::move(graph) : nullptr;
+    return ApplyUntold(all, *graph).ok() ? std::move(graph) : nullptr;
   }
   GraphCopies::Copy graph = copies_.MakeOf(*known->second.graph);
-  const absl::Status done = ApplyAll(rest, *graph);
+  const absl::Status done = ApplyUntold(rest, *graph);
   const bool nothing = !done.ok() && DiagnosticOf(done).code == "E0601";
   return done.ok() || (nothing && begun) ? std::move(graph) : nullptr;
 }

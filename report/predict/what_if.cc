@@ -107,12 +107,12 @@ std::string_view Name(Confidence c) {
 
 absl::Status ApplyAll(std::span<const Application> scenario, Graph& graph,
                       const std::function<absl::Status(const Application&, Applied*)>& each,
-                      EndColumns* ends) {
+                      EndColumns* ends, EditNotes notes) {
   absl::Status nothing;
   size_t done = 0;
   for (const Application& application : scenario) {
     if (ends != nullptr) ends->Begin(&application - scenario.data(), application.params);
-    auto applied = Apply(application, graph, ends);
+    auto applied = Apply(application, graph, ends, notes);
     if (applied.ok()) {
       ++done;
     } else if (DiagnosticOf(applied.status()).code == "E0601") {

@@ -208,11 +208,11 @@ std::string DeviceName(const Graph& graph);
 
 // Applies `scenario` in order. Parts of a combination that find nothing to change are skipped and
 // leave no entry in the result; when all are skipped, or one fails for another reason, so does
-// this. `each` is called after every application, skipped ones with nullptr. `ends`: as Apply() has
-// them.
+// this. `each` is called after every application, skipped ones with nullptr. `ends`
+// and `notes`: as Apply() has them.
 absl::Status ApplyAll(std::span<const Application> scenario, Graph& graph,
                       const std::function<absl::Status(const Application&, Applied*)>& each = {},
-                      EndColumns* ends = nullptr);
+                      EndColumns* ends = nullptr, EditNotes notes = EditNotes::kKept);
 
 // One scenario played once: the edited graph and its timeline with blockers.
 struct Played {

@@ -1,7 +1,5 @@
 #include "report/questions/steps_of_one_rank.h"
 
-#include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "report/parallel.h"
@@ -18,7 +16,8 @@ class TriedSteps : public TriedProgram {
       : base_(base),
         replay_(replay),
         advise_(advise),
-        unchanged_(BaselinePrediction(base, replay)) {}
+        unchanged_(BaselinePrediction(base, replay)),
+        begins_(base.graph->size(), *base.copies) {}
 
   const Prediction& baseline() const override { return unchanged_; }
   size_t tasks() const override { return base_.graph->size(); }
@@ -36,19 +35,15 @@ class TriedSteps : public TriedProgram {
   }
 
   std::vector<Outcome> Play(const std::vector<std::vector<Application>>& scenarios) const override {
-    CommonBegins begins(scenarios, tasks(), *base_.copies);
-    std::vector<size_t> order(scenarios.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return begins.Common(scenarios[i]); });
     std::vector<Outcome> found(scenarios.size());
-    ForEachParallel(order.size(), advise_.jobs,
-                    [&](size_t k) { found[order[k]] = PlayOne(scenarios[order[k]], begins); });
+    ForEachParallel(scenarios.size(), advise_.jobs,
+                    [&](size_t i) { found[i] = PlayOne(scenarios[i]); });
     return found;
   }
 
  private:
-  Outcome PlayOne(std::span<const Application> scenario, CommonBegins& begins) const {
-    const CommonBegins::Applied applied = begins.Apply(scenario);
+  Outcome PlayOne(std::span<const Application> scenario) const {
+    const CommonBegins::Applied applied = begins_.Apply(scenario);
     if (!applied.status.ok()) return {{}, DiagnosticOf(applied.status).what};
     if (applied.idle != nullptr) {
       return {{}, fmt::format("the others leave {} nothing to do", applied.idle->name)};
@@ -63,6 +58,7 @@ class TriedSteps : public TriedProgram {
   const ReplayCheck& replay_;
   const AdviseOptions& advise_;
   const Prediction unchanged_;
+  mutable CommonBegins begins_;  // locks by itself
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ void ExpectAsAlone(const Graph& recorded, const std::vector<Application>& list,
     if (done != nullptr) samples *= done->changes.samples;
     return absl::OkStatus();
   });
-  EXPECT_EQ(applied.status, status);
+  EXPECT_EQ(applied.status.code(), status.code());
+  EXPECT_EQ(DiagnosticOf(applied.status).what, DiagnosticOf(status).what);
   if (!status.ok()) return;
   EXPECT_EQ(applied.samples, samples);
   EXPECT_EQ(applied.idle, idle);
@@ -61,7 +62,7 @@ TEST(CommonBegins, ListsAreAppliedAsIfAlone) {
     const std::vector<std::vector<Application>> lists = Lists(kLists);
     GraphCopies copies(built.graph);
     for (const unsigned threads : {1, 3}) {
-      CommonBegins begins(lists, built.graph.size(), copies);
+      CommonBegins begins(built.graph.size(), copies);
       std::vector<CommonBegins::Applied> applied(lists.size());
       ForEachParallel(lists.size(), threads,
                       [&](size_t i) { applied[i] = begins.Apply(lists[i]); });
@@ -78,8 +79,21 @@ TEST(CommonBegins, LargeGraphsAreAppliedListByList) {
   const BuiltGraph built = Example("launch-bound");
   const std::vector<std::vector<Application>> lists = Lists(kLists);
   GraphCopies copies(built.graph);
-  CommonBegins begins(lists, /*tasks=*/1'000'000'000, copies);
+  CommonBegins begins(/*tasks=*/1'000'000'000, copies);
   ExpectAsAlone(built.graph, lists[2], begins.Apply(lists[2]));
+}
+
+// Where few are kept, those that make place for others are made anew.
+TEST(CommonBegins, WhatIsKeptMakesPlaceForOthers) {
+  const BuiltGraph built = Example("launch-bound");
+  const std::vector<std::vector<Application>> lists = Lists(kLists);
+  for (const size_t kept : {1, 2, 3}) {
+    GraphCopies copies(built.graph);
+    CommonBegins begins(/*tasks=*/1'000'000 / kept, copies);
+    for (int twice = 0; twice < 2; ++twice) {
+      for (const auto& list : lists) ExpectAsAlone(built.graph, list, begins.Apply(list));
+    }
+  }
 }
 
 }  // namespace

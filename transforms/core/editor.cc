@@ -28,15 +28,17 @@ Editor::AtFirst Editor::Look(const Graph& graph) {
   return found;
 }
 
-Editor::Editor(Graph& graph, EndColumns* ends)
+Editor::Editor(Graph& graph, EndColumns* ends, EditNotes notes)
     : graph_(graph),
       ends_(ends),
+      notes_(notes),
       at_first_(FactOf<AtFirst>(graph, [&] { return Look(graph); })),
       recorded_tasks_(graph.size()) {
   if (ends != nullptr) ends_at_first_ = *ends;
 }
 
 CauseId Editor::BeginCause(std::string_view what) {
+  if (!keeps_notes()) return cause_ = 0;
   for (size_t i = 0; i < causes_.size(); ++i) {
     if (causes_[i].what == what) return cause_ = static_cast<CauseId>(i);
   }
@@ -56,6 +58,7 @@ CauseId Editor::CauseOf(TaskId t) const {
 CauseId Editor::OpenCause() { return cause_ == kNoCause ? BeginCause("edited") : cause_; }
 
 void Editor::Touch(TaskId t, Duration duration, Duration gap) {
+  if (!keeps_notes()) return;
   OpenCause();
   edits_.push_back({.task = t, .cause = cause_, .duration = duration, .gap = gap});
   LaneKind kind = graph_.lane(graph_.task(t).lane).lane.kind;
@@ -66,6 +69,7 @@ void Editor::Touch(TaskId t, Duration duration, Duration gap) {
 }
 
 void Editor::TouchEdge(const Edge& e) {
+  if (!keeps_notes()) return;
   edge_edits_.push_back({.from = e.from, .to = e.to, .rule = e.rule, .cause = OpenCause()});
 }
 
@@ -90,18 +94,14 @@ std::vector<TaskId> Editor::Select(const std::function<bool(const Graph&, TaskId
 void Editor::Scale(std::span<const TaskId> tasks, double factor) {
   DD_CHECK(factor >= 0);
   if (tasks.empty()) return;
-  if (tasks.size() > edits_.size()) edits_.reserve(edits_.size() + tasks.size());
-  Cause& cause = causes_[OpenCause()];
+  if (keeps_notes() && tasks.size() > edits_.size()) edits_.reserve(edits_.size() + tasks.size());
   for (TaskId t : tasks) {
     const Task& task = graph_.task(t);
     const Duration after = task.duration.Scaled(factor), change = after - task.duration;
     if (ends_ != nullptr) {
       SetAtEnds(t, AtEnds([&](const EndView& at) { return at.DurationOf(t).Scaled(factor); }));
     }
-    const LaneKind kind = graph_.lane(task.lane).lane.kind;
-    if (kind == LaneKind::kStream) cause.gpu += change;
-    if (kind == LaneKind::kThread) cause.host += change;
-    edits_.push_back({.task = t, .cause = cause_, .duration = change, .gap = {}});
+    Touch(t, change, {});
     graph_.SetDuration(t, after);
   }
   changes_.scaled += tasks.size();
@@ -380,7 +380,7 @@ void Editor::Move(TaskId t, LaneId lane, TaskId after) {
   graph_.MoveToLane(t, lane, after);
   MarkPositions(t);
   Touch(t, {}, {});
-  edits_.back().moved = true;
+  if (keeps_notes()) edits_.back().moved = true;
   ++changes_.moved;
 }
 

@@ -78,10 +78,18 @@ struct Changes {
 // Names a group of edits for the report: "GEMMs run on tensor cores".
 using CauseId = uint16_t;
 
+// What is kept of edits beside the graph that they make. A third of the time of many goes into it.
+enum class EditNotes : uint8_t {
+  kKept,  // what each of them changed, for what cause, and all that there is to tell
+  kNone,  // only whether something changed, and Changes::samples
+};
+
 class Editor {
  public:
   // `ends`: where to keep what tasks take at ends of parameters; nullptr: nobody asks.
-  explicit Editor(Graph& graph, EndColumns* ends = nullptr);
+  explicit Editor(Graph& graph, EndColumns* ends = nullptr, EditNotes notes = EditNotes::kKept);
+  // Whether somebody reads causes, edits, notes, warnings, conditions and changes of memory.
+  bool keeps_notes() const { return notes_ == EditNotes::kKept; }
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
   Changes& changes() { return changes_; }
@@ -234,6 +242,7 @@ class Editor {
   void MarkPositions(TaskId t);
   Graph& graph_;
   EndColumns* ends_;
+  const EditNotes notes_;
   std::optional<EndColumns> ends_at_first_;
   std::shared_ptr<const AtFirst> at_first_;
   Changes changes_;

@@ -79,7 +79,7 @@ class Capture {
     CloseGaps();
     MoveWaits();
     AddCapturable();
-    Tell();
+    if (edit_.keeps_notes()) Tell();
     return absl::OkStatus();
   }
 

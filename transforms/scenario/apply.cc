@@ -35,14 +35,17 @@ constexpr bool kChecksOurs = false;
 constexpr bool kChecksOurs = true;
 #endif
 
+bool IsOurs(const Transform& transform) {
+  return transform.file == nullptr && transform.own == nullptr;
+}
+
 // Whether the edited graph can be replayed. What our own optimizations do to lanes and edges is
 // held by tests (tests/transforms/valid_edits_test.cc) and checked in debug builds; what they do to
 // times hangs on what the user asks for.
 absl::Status CheckEdited(const Transform& transform, const Graph& graph,
                          const std::shared_ptr<const ReplayBound>& before) {
   if (graph.structure() != 0 && before != nullptr) return ValidateRetimed(graph, *before);
-  const bool ours = transform.file == nullptr && transform.own == nullptr;
-  if (ours && !kChecksOurs) return FitsReplay(graph);
+  if (IsOurs(transform) && !kChecksOurs) return FitsReplay(graph);
   return ValidateButCycles(graph);
 }
 
@@ -57,13 +60,15 @@ std::string HowToLook(const Transform& transform) {
 
 }  // namespace
 
-absl::StatusOr<Applied> Apply(const Application& application, Graph& graph, EndColumns* ends) {
+absl::StatusOr<Applied> Apply(const Application& application, Graph& graph, EndColumns* ends,
+                              EditNotes notes) {
   const Transform& transform = *application.transform;
   std::shared_ptr<const ReplayBound> before;
   if (graph.structure() != 0 && graph.facts() != nullptr) {
     before = FactOf<ReplayBound>(graph, [&] { return BoundReplay(graph); });
   }
-  Editor edit(graph, ends);
+  // Edits of others may read what they are told to have done.
+  Editor edit(graph, ends, IsOurs(transform) ? notes : EditNotes::kKept);
   DD_RETURN_IF_ERROR(RunEdits(transform, application.params, edit));
   if (!edit.changes().any()) {
     return MakeStatus(
