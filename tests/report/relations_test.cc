@@ -2,7 +2,7 @@
 // changes nothing leaves the step alone, more of the same is never slower, nothing beats the limit
 // of its kind, causes add up, an interval holds its point, and the order in which options are asked
 // for does not matter. On the example traces and the small real ones; DAYDREAM_ALL_TRACES=1
-// (scripts/relations) takes all.
+// (scripts/relations) takes all, and our own recordings.
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -42,6 +42,11 @@ std::vector<std::string> Traces() {
   for (const std::string& name : RealTraces()) {
     const fs::path path = RealTraceFolder() / name;
     if (all || fs::file_size(path) < kSmall) found.push_back(path.string());
+  }
+  const fs::path own = fs::path(DAYDREAM_SOURCE_DIR) / "tests/data/h200";
+  for (const auto& entry : fs::directory_iterator(own)) {
+    const std::string name = entry.path().filename().string();
+    if (all && name.ends_with(".ddtrace")) found.push_back(entry.path().string());
   }
   std::sort(found.begin(), found.end());
   return found;

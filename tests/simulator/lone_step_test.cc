@@ -109,6 +109,17 @@ TEST(LoneStep, OneThatUsesUpALeadIsNoCycle) {
   }
 }
 
+// Nobody says that it is a step: what the GPU does behind the host's last work stays in it.
+TEST(LoneStep, AWindowWithoutMarksIsPlayedAsItIs) {
+  TraceSketch s;
+  const LaneId thread = s.Thread(), stream = s.Stream();
+  s.Op(thread, "aten::copy_", 10, 10);
+  s.Launch(thread, stream, "A", 20, 5, 27, 40);
+  const BuiltGraph built = Build(s);
+  EXPECT_FALSE(LoneStepOf(built.graph).has_value());
+  EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(57)) << "from 10 to 67";
+}
+
 TEST(LoneStep, StepsWithANextOneEndWhereThatBegins) {
   OneStep one;
   one.sketch.Mark(LaneId(0), "ProfilerStep#4", 95, 95);
