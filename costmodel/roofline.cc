@@ -118,23 +118,30 @@ double FormatRatio(const DeviceSpec& device, const OpWork& work, DType from, DTy
   return time_from > 0 && time_to > 0 ? time_to / time_from : 1;
 }
 
+FormatTimes TimesInFormats(const DeviceSpec& device, const OpWork& work, DType from, DType to) {
+  FormatTimes times;
+  if (from == to) return times;
+  if (work.kind == OpWork::Kind::kGemm) {
+    for (const GemmShape& product : work.products) times.least += UnalignedNs(device, to, product);
+  }
+  const bool known = times.least > 0 || to == DType::kTf32 || work.AlignedForTensorCores();
+  if (!known) return times;
+  // Two formats of tensor cores are compared by their surfaces; the vector units have none.
+  times.from = OnSurfaceNs(device, work, from), times.to = OnSurfaceNs(device, work, to);
+  if (times.from > 0 && times.to > 0) return times;
+  times.from = FormatNs(device, work, from), times.to = FormatNs(device, work, to);
+  return times;
+}
+
+double InFormatNs(const FormatTimes& times, double measured_ns, double own) {
+  if (measured_ns <= 0 || times.from <= 0 || times.to <= 0) return measured_ns;
+  const double by_model = times.to * std::pow(measured_ns / times.from, own);
+  return std::min(measured_ns, std::max(by_model, times.least));
+}
+
 double InFormatNs(const DeviceSpec& device, const OpWork& work, DType from, DType to,
                   double measured_ns, double own) {
-  if (from == to || measured_ns <= 0) return measured_ns;
-  double unaligned = 0;  // what the products take at least, where that is known
-  if (work.kind == OpWork::Kind::kGemm) {
-    for (const GemmShape& product : work.products) unaligned += UnalignedNs(device, to, product);
-  }
-  const bool known = unaligned > 0 || to == DType::kTf32 || work.AlignedForTensorCores();
-  if (!known) return measured_ns;
-  // Two formats of tensor cores are compared by their surfaces; the vector units have none.
-  double now = OnSurfaceNs(device, work, from), then = OnSurfaceNs(device, work, to);
-  if (now <= 0 || then <= 0) {
-    now = FormatNs(device, work, from);
-    then = FormatNs(device, work, to);
-  }
-  if (now <= 0 || then <= 0) return measured_ns;
-  return std::min(measured_ns, std::max(then * std::pow(measured_ns / now, own), unaligned));
+  return InFormatNs(TimesInFormats(device, work, from, to), measured_ns, own);
 }
 
 }  // namespace daydream

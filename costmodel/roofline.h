@@ -41,10 +41,18 @@ double FormatNs(const DeviceSpec& device, const OpWork& work, DType dtype);
 // T(to) / T(from) of `work` on `device`. 1 when nothing is known about one of the formats.
 double FormatRatio(const DeviceSpec& device, const OpWork& work, DType from, DType to);
 
-// What a kernel that takes `measured_ns` in format `from` takes in `to` (T of a product that has a
-// surface in both, costmodel/surface.h, is that one): T(to) * (t / T(from)) ^
+// What `work` takes in two formats by the models (of a product that has a surface in both,
+// costmodel/surface.h, by that one): all that InFormatNs() asks of `work`. Times in ns; 0: not known.
+struct FormatTimes {
+  double from = 0, to = 0;
+  double least = 0;  // what products take in `to` that do not fit its tensor cores: UnalignedNs()
+};
+FormatTimes TimesInFormats(const DeviceSpec& device, const OpWork& work, DType from, DType to);
+
+// What a kernel that takes `measured_ns` in format `from` takes in `to`: T(to) * (t / T(from)) ^
 // own, where `own` says how much of its deviation from the model it keeps. Sizes that do not fit
 // tensor cores keep their time where UnalignedNs() (surface.h) knows none; nothing gets slower.
+double InFormatNs(const FormatTimes& times, double measured_ns, double own);
 double InFormatNs(const DeviceSpec& device, const OpWork& work, DType from, DType to,
                   double measured_ns, double own);
 

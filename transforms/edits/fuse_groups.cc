@@ -192,20 +192,30 @@ std::vector<FusionNode> FuseGroups::NodesOf(const std::vector<TaskId>& run) {
   return nodes;
 }
 
-std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, double kept,
-                                               Duration floor, const Durations& of) {
-  const DeviceSpec* spec = devices_.Of(run.front());
-  const std::vector<FusionNode> nodes = NodesOf(run);
-  if (spec == nullptr || nodes.empty()) return std::nullopt;
-  const DType dtype = shapes_.Of(run.front()).dtype;
-  const FusionGroup group = MergeAll(*spec, nodes,
-                                     {.element_bytes = DTypeBytes(dtype),
+std::optional<double> FuseGroups::ShareLeft(const std::vector<TaskId>& run, double kept,
+                                            Duration floor) {
+  if (run != shaped_.run) {
+    shaped_ = {.run = run, .spec = devices_.Of(run.front()), .nodes = NodesOf(run)};
+    if (!shaped_.nodes.empty()) shaped_.dtype = shapes_.Of(run.front()).dtype;
+  }
+  if (shaped_.spec == nullptr || shaped_.nodes.empty()) return std::nullopt;
+  const auto [left, first] = shaped_.left.try_emplace({kept, floor});
+  if (!first) return left->second;
+  const FusionGroup group = MergeAll(*shaped_.spec, shaped_.nodes,
+                                     {.element_bytes = DTypeBytes(shaped_.dtype),
                                       .kept = kept,
                                       .floor_ns = static_cast<double>(floor.ns)});
+  if (group.ns_before > 0) left->second = group.ns_after / group.ns_before;
+  return left->second;
+}
+
+std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, double kept,
+                                               Duration floor, const Durations& of) {
+  const std::optional<double> left = ShareLeft(run, kept, floor);
+  if (!left.has_value()) return std::nullopt;
   Duration measured;
   for (TaskId t : run) measured += of(t);
-  if (group.ns_before <= 0) return std::nullopt;
-  return std::max(measured.Scaled(group.ns_after / group.ns_before), std::min(measured, floor));
+  return std::max(measured.Scaled(*left), std::min(measured, floor));
 }
 
 Duration FuseGroups::TimeOf(const std::vector<TaskId>& run, const RunModel& model,

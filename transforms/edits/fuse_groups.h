@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "transforms/analysis/op_shapes.h"
@@ -106,6 +108,15 @@ class FuseGroups {
     bool has_backward = false;
   };
   using Durations = std::function<Duration(TaskId)>;  // what kernels take
+  // What shapes tell of a run, and of what remains of its time, by `kept` and the floor: ends of
+  // other parameters ask the same once more.
+  struct ShapedRun {
+    std::vector<TaskId> run;
+    const DeviceSpec* spec = nullptr;
+    std::vector<FusionNode> nodes;  // empty: not known
+    DType dtype = {};
+    std::map<std::pair<double, Duration>, std::optional<double>> left;
+  };
   Durations Now() const {
     return [this](TaskId t) { return graph_.task(t).duration; };
   }
@@ -113,6 +124,7 @@ class FuseGroups {
                                      const Durations& of);
   Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, const Durations& of,
                   bool* shaped);
+  std::optional<double> ShareLeft(const std::vector<TaskId>& run, double kept, Duration floor);
   static Known Look(const Graph& graph);
   bool InOptimizer(const Task& task) const;
   bool MayJoin(TaskId previous, TaskId next, bool any_size);
@@ -125,6 +137,7 @@ class FuseGroups {
   OpShapes shapes_;
   KnownDevices devices_;
   std::shared_ptr<const Known> known_;  // of the graph before the edits
+  ShapedRun shaped_;                    // the last that was asked for
 };
 
 }  // namespace daydream

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "absl/container/flat_hash_set.h"
 #include "costmodel/roofline.h"
@@ -251,6 +252,13 @@ class Amp {
     return "no matrix product or convolution that could run in another format";
   }
 
+  // Work is shared by equal ops, of which a program has many.
+  const FormatTimes& TimesOf(const OpWork& work, const DeviceSpec& spec, DType from, DType to) {
+    const auto [known, first] = format_times_.try_emplace({&work, &spec, from, to});
+    if (first) known->second = TimesInFormats(spec, work, from, to);
+    return known->second;
+  }
+
   // Moves a matrix kernel to tensor cores. False when that cannot be.
   bool Multiply(TaskId t, const KernelPrecision& p) {
     const DeviceSpec* spec = SpecOf(t);
@@ -275,10 +283,11 @@ class Amp {
         // TF32 and 16 bit differ by their rates, and a kernel by as much from the model in one as
         // in the other: both run on tensor cores. From the vector units it is another kernel.
         const double time = static_cast<double>(works_.TimeOf(op.scope).ns);
+        const FormatTimes& formats = TimesOf(*op.work, *spec, now, format);
         gain = [=, known = std::map<double, double>()](const Params& params) mutable {
           const double own = now == DType::kTf32 ? 1 : params["shape_exponent"];
           const auto [it, first] = known.try_emplace(own);
-          if (first) it->second = InFormatNs(*spec, *op.work, now, format, time, own);
+          if (first) it->second = InFormatNs(formats, time, own);
           return it->second > 0 ? time / it->second : 1;
         };
         ++tally_.shaped;
@@ -376,6 +385,7 @@ class Amp {
   Editor& edit_;
   PrecisionRules rules_;
   OpWorkTable works_;
+  std::map<std::tuple<const OpWork*, const DeviceSpec*, DType, DType>, FormatTimes> format_times_;
   OpShapes shapes_;
   CastPlaces casts_;
   Duration floor_;
