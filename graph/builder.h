@@ -69,6 +69,8 @@ struct Builder {
   std::vector<uint32_t> op_of_task;               // TaskId -> index into ops, none otherwise
   TypicalLags typical;
   std::vector<bool> waits;  // by TaskId: its end is held up by an edge
+  std::vector<size_t>
+      backlog;  // by LaneId: tasks in front that were launched before the window (Q5)
   // (waiting operation, awaited operation), sorted; indices into ops.
   std::vector<std::pair<uint32_t, uint32_t>> event_waits;
 
@@ -116,6 +118,7 @@ void AddHandOffs(Builder& b);                // T: backward thread <-> main thre
 void AddJobs(Builder& b);                    // T3: jobs that one thread hands to another
 void AddBlockingCalls(Builder& b);           // B: calls that wait for the GPU
 void AddQueueLimits(Builder& b);             // Q: launch calls wait for room in the queue
+void AddBacklog(Builder& b);                 // Q5: work from before the window that filled it
 void AddDefaultStreamWaits(Builder& b);      // E4: the default stream and blocking streams
 void AddEventWaits(Builder& b);              // E: one stream waits for another
 void SettleStarts(Builder& b);               // L, G2-G8, E3: why each operation started when it did

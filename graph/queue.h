@@ -1,4 +1,4 @@
-// Rules Q1-Q4: the launch queue of a stream is bounded. Each launch takes a place from its call
+// Rules Q1-Q5: the launch queue of a stream is bounded. Each launch takes a place from its call
 // until its operation starts; a call whose operation would be `depth` places deep returns when the
 // operation depth - 1 places earlier starts.
 //

@@ -18,15 +18,13 @@
 #include "graph/builder.h"
 #include "graph/queue.h"
 #include "graph/queue_places.h"
+#include "graph/quick_calls.h"
 #include "graph/shared_queues.h"
 
 namespace daydream {
 namespace {
 
 constexpr uint32_t kDeepInFlight = 512;               // rule Q2
-constexpr Duration kLongCall = Duration::Us(30);      // rule Q2
-constexpr int64_t kTimesAsLong = 4;                   // rule Q2
-constexpr size_t kLeastBlockedCalls = 20;             // rule Q2
 constexpr size_t kManyWaits = 8;                      // rule Q2, see graph/queue.h
 constexpr uint32_t kDepthsAround = 16;                // rule Q2
 constexpr Duration kReleaseSpread = Duration::Us(2);  // of kQueueReleaseLag, as measured
@@ -34,24 +32,6 @@ constexpr uint32_t kMostLostPlaces = 64;              // operations of one strea
 constexpr Instant kNever{std::numeric_limits<int64_t>::max() / 4};
 
 using Samples = std::vector<std::vector<Duration>>;  // durations of calls, by NameId
-
-// What a call of each API takes when nothing is in its way: the first quartile of its durations.
-// Good enough to tell slow calls; the durations that stay are TrimmedMeans of unblocked calls.
-std::vector<Duration> QuickCalls(const Builder& b) {
-  Samples samples(b.trace.names->size());
-  for (const HostThread& thread : b.threads) {
-    for (TaskId t : thread.tasks) {
-      if (MayBlock(b.KindOf(t)) || b.KindOf(t) == CallKind::kEventRecord) {
-        samples[b.graph.task(t).name.index()].push_back(b.RecordedDuration(t));
-      }
-    }
-  }
-  std::vector<Duration> quick(samples.size());
-  for (size_t i = 0; i < samples.size(); ++i) {
-    if (!samples[i].empty()) quick[i] = Ranked(samples[i], samples[i].size() / 4);
-  }
-  return quick;
-}
 
 // Mean of the middle 80 %.
 Duration TrimmedMean(std::vector<Duration>& s) {
@@ -474,6 +454,7 @@ void AddQueueLimits(Builder& b) {
   for (const GpuOp& op : b.ops) {
     if (op.call.valid()) outcomes[op.call.index()] = {op.lane, TakesPlace(b.graph, op.task)};
   }
+  if (nvidia) AddBacklog(b);
   QueueRule rule(b);
   const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(b.graph, outcomes);
   rule.FindAll(unrecorded, nvidia);

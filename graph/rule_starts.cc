@@ -90,7 +90,11 @@ class StartRule {
   // Rules G2, G3.
   void AddLane(const GpuOp& op) {
     uint32_t latest = latest_[op.lane.index()];
-    if (latest == Builder::kNone) return;
+    if (latest == Builder::kNone) {  // behind the backlog of the window, where one was found (Q5)
+      const TaskId backlog = b_.graph.task(op.task).lane_prev;
+      if (backlog.valid()) constraints_.push_back({backlog, op.start, {}, Rule::kLaneOrder});
+      return;
+    }
     const GpuOp& before = b_.ops[latest];
     Duration overlap = before.end - op.start;
     if (overlap > Duration{}) {
