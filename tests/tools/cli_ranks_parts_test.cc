@@ -131,7 +131,8 @@ TEST_F(CliRanksParts, WhatLooksAtOneRankSaysSoFirst) {
     const CliResult text = Run(command + folder);
     EXPECT_EQ(text.exit, 0) << text.err;
     EXPECT_THAT(OneLine(text.out.substr(0, 400)),
-                testing::ContainsRegex("! +this is rank [01] of a folder of ranks, alone"))
+                testing::ContainsRegex("! +played together, the ranks take 9.00 ms a step; this is "
+                                       "rank [01] of a folder of ranks, alone"))
         << command;
     const auto json = nlohmann::json::parse(Run(command + folder + " --format json").out);
     EXPECT_EQ(json["findings"][0]["kind"], "one_rank") << command;

@@ -87,7 +87,7 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   in.built = *std::move(built);
   facts.played = typical.ok() ? JudgeRecording(in, *typical) : typical.status();
   if (facts.played.ok()) {
-    TellOneRank(args.positional()[0], args, in);
+    TellOneRank(args.positional()[0], args, session, in);
     DD_RETURN_IF_ERROR(LeaveOutRecording(args, in.built, in.replay));
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(in.built.graph, {.blockers = true}));
     facts.profiler = ProfilerNote(in.built.graph, PathPerStep(in.built.graph, timeline));

@@ -298,7 +298,7 @@ absl::StatusOr<Exit> RunPerStep(Inputs& in, const Args& args, Session& session) 
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(graph, {.blockers = true}));
   StepsReport report{.graph = &graph, .steps = SummarizeSteps(graph, timeline)};
   DD_RETURN_IF_ERROR(JudgeRecording(in));
-  TellOneRank(args.positional()[0], args, in);
+  TellOneRank(args.positional()[0], args, session, in);
   report.findings = in.findings, report.stalls = in.stalls;
   auto text = [&] {
     return FindingsText(report.findings) +

@@ -58,11 +58,11 @@ absl::Status BuildAndJudge(Inputs& in, const std::string& path, const Args& args
   in.built = *std::move(built);
   DD_RETURN_IF_ERROR(typical.status());
   DD_RETURN_IF_ERROR(JudgeRecording(in, *typical));
-  TellOneRank(path, args, in);
+  TellOneRank(path, args, session, in);
   return absl::OkStatus();
 }
 
-void TellOneRank(const std::string& path, const Args& args, Inputs& in) {
+void TellOneRank(const std::string& path, const Args& args, const Session& session, Inputs& in) {
   if (WasGiven("--rank", args) || !HoldsRanks(path)) return;
   for (Finding& f : in.findings) {
     if (f.kind != FindingKind::kWaitsForRanks) continue;
@@ -70,18 +70,21 @@ void TellOneRank(const std::string& path, const Args& args, Inputs& in) {
   }
   const std::vector<Rank>& ranks = in.built.graph.tables().trace->ranks;
   const std::string name = ranks.empty() ? "one rank" : NameOf(ranks[0], 0);
+  const std::optional<Duration> all = StepOfFolder(path, args, session);
   in.findings.insert(
       in.findings.begin(),
       {.kind = FindingKind::kOneRank,
        .about = About::kStep,
-       .text = fmt::format("this is {} of a folder of ranks, alone: {} is its own step, with its "
-                           "waits for the others as they were recorded",
-                           name, FormatTime(in.replay.steady.value_or(in.replay.measured))),
+       .text = fmt::format(
+           "{}this is {} of a folder of ranks, alone: {} is its own step, with its "
+           "waits for the others as they were recorded",
+           all ? fmt::format("played together, the ranks take {} a step; ", FormatTime(*all)) : "",
+           name, FormatTime(in.replay.steady.value_or(in.replay.measured))),
        .where = name,
        .time = {},
        .fix =
-           "daydream whatif, advise and ranks play all of them together, and the step of the run "
-           "can be another; --rank R looks at another one"});
+           "daydream whatif, advise and ranks play all of them together; --rank R looks at another "
+           "one"});
 }
 
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {

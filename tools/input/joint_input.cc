@@ -214,4 +214,24 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
   return in;
 }
 
+std::optional<Duration> StepOfFolder(const std::string& folder, const Args& args,
+                                     const Session& session) {
+  constexpr uintmax_t kMostBytes = 64 << 20;
+  const auto files = TracesOfFolder(folder);
+  if (!files.ok()) return std::nullopt;
+  uintmax_t bytes = 0;
+  for (const std::string& file : *files) {
+    std::error_code unknown;
+    const uintmax_t size = std::filesystem::file_size(file, unknown);
+    bytes += unknown ? kMostBytes + 1 : size;
+    if (bytes > kMostBytes) return std::nullopt;
+  }
+  Session silent = session;
+  silent.TellTo({.message = [](const Diagnostic&, Severity) {}, .progress = [] {}});
+  const auto in = LoadJoint(folder, args, silent);
+  if (!in.ok()) return std::nullopt;
+  const auto answer = PlayJoint(in->run, TransferFrom::kClass, {}, in->jobs);
+  return answer.ok() ? std::optional(answer->step) : std::nullopt;
+}
+
 }  // namespace daydream

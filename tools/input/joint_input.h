@@ -1,6 +1,7 @@
 // The traces of several ranks as a run to play together.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,5 +44,11 @@ absl::StatusOr<bool> PlaysRanks(const Args& args);
 // E0435 as MakeJointRun().
 absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session,
                                      std::string_view asked = {});
+
+// The step of the ranks of `folder` played together, for a command that looks at one of them: it
+// reads the files once more, without a word. None where they cannot be played together, where
+// --steps asks for some of one rank, and of more than 64 MB of files, which would take seconds.
+std::optional<Duration> StepOfFolder(const std::string& folder, const Args& args,
+                                     const Session& session);
 
 }  // namespace daydream
