@@ -43,7 +43,9 @@ struct Advised {
   std::vector<Option> limits;        // bounds, lowest step first; also options that turn out as one
   std::vector<OptionPair> pairs;     // of the first options of `worth`
   // The set that saves most, of options that save at least AdviseOptions::worth beside the others;
-  // two or more of them, none when one alone does.
+  // two or more of them, none when one alone does. Without a member that adds more doubt than gain:
+  // the one that saves least beside the others, or one that alone may make the step a tenth longer,
+  // stays only where the low end of the set is better with it.
   std::optional<Prediction> best;
   // Rows of `worth`, and behind its end places in `not_worth`, in the order of application.
   std::vector<size_t> best_members;

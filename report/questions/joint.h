@@ -57,9 +57,10 @@ struct JointRun {
   std::vector<Duration> added;  // to each rank's clock, against what was given
   std::vector<Duration> begin;  // of each rank, against the first to begin
   Meetings meetings;
-  std::vector<Stalls> stalls;                 // by rank, as in its trace
-  std::vector<Finding> findings;              // about the ranks; worst first (MakeRanksSteady())
-  std::optional<JointSteady> steady;          // the stalls were taken out
+  std::vector<Stalls> stalls;           // by rank, as in its trace
+  std::vector<Finding> findings;        // about the ranks; worst first (MakeRanksSteady())
+  std::optional<JointSteady> steady;    // the stalls were taken out
+  std::optional<Duration> not_held_up;  // the step without Stalls::waits; none: there are none
   std::optional<JointUnrecorded> unrecorded;  // LeaveOutRecording() was here
   int32_t Number(size_t rank) const;          // as the run numbers it
 };

@@ -109,10 +109,10 @@ absl::Status MakeRanksSteady(JointRun& run, unsigned jobs) {
   const auto held_up = std::ranges::find(run.findings, FindingKind::kOpStalls, &Finding::kind);
   if (held_up != run.findings.end()) {
     held_up->text += kHeldUpStays;
-    DD_ASSIGN_OR_RETURN(const std::optional<Duration> without, StepWithoutWaits(run, jobs));
-    if (without) {
+    DD_ASSIGN_OR_RETURN(run.not_held_up, StepWithoutWaits(run, jobs));
+    if (run.not_held_up) {
       held_up->text +=
-          fmt::format("; without it the ranks would take {} a step", FormatTime(*without));
+          fmt::format("; without it the ranks would take {} a step", FormatTime(*run.not_held_up));
     }
   }
   for (size_t r = 0; r < run.built.size(); ++r) {

@@ -139,7 +139,8 @@ TEST_F(AdvisingOnRecordings, WhatIsChangedInManyPlacesTakesAsManyLines) {
   EXPECT_EQ(found, 1u);
 }
 
-// aot beside amp, which alone costs 10 ms, takes 24.3 ms; what saves beside graphs ends at 31.9.
+// aot beside amp, which alone costs 10 ms, takes 26.2 ms; what saves beside graphs ends at 31.9.
+// With channels-last it is 24.3, and the low end of the interval is no better.
 TEST_F(AdvisingOnRecordings, TheBestSetMayHoldWhatCostsAlone) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   const std::string trace = (RealTraceFolder() / "gpus/resnet50-bs32.a100-ddp2.json.gz").string();
@@ -147,7 +148,8 @@ TEST_F(AdvisingOnRecordings, TheBestSetMayHoldWhatCostsAlone) {
   const json amp = json::parse(Run("whatif --format json --opt amp,aot " + trace).out);
   const double best = advice["best"]["prediction"]["step_ms"];
   EXPECT_LE(best, amp["scenarios"].back()["step_ms"].get<double>());
-  EXPECT_NEAR(best, 24.3, 1);
+  EXPECT_NEAR(best, 26.2, 1);
+  EXPECT_THAT(Run("advise " + trace).out, HasSubstr("count on 3."));
 }
 
 // What a program has to keep to is no reason to doubt a number; what its model cannot see is one.

@@ -105,6 +105,25 @@ std::string RanksLine(const JointReport& ranks, const Advised& a, TimeUnit wish)
                              BoundByText(a.baseline, fmt::format("; rank {} alone: ", slowest))));
 }
 
+// What no option does, and a finding tells how to: calls that give memory back in every step, and a
+// host that stands still.
+std::string FindingLine(const AdviseReport& report, TimeUnit wish) {
+  const ReplayCheck& replay = report.advised.replay;
+  const bool churns = std::ranges::any_of(report.findings, [](const Finding& f) {
+    return f.kind == FindingKind::kAllocator && f.about == About::kStep;
+  });
+  Duration now, without;
+  if (report.ranks != nullptr && report.ranks->in->run.not_held_up) {
+    now = report.advised.baseline.step, without = *report.ranks->in->run.not_held_up;
+  } else if (report.ranks == nullptr && churns && replay.steady) {
+    now = replay.measured, without = *replay.steady;
+  }
+  if (without <= Duration{} || now <= without) return "";
+  return Wrapped(
+      fmt::format("first: what the finding above says; the step then takes {} instead of {}",
+                  FormatTime(without, wish), FormatTime(now, wish)));
+}
+
 // Nobody can switch on that a rank is faster: it says where to look.
 std::string SlowestRankLine(const AdviseReport& report, TimeUnit wish) {
   const Advised& a = report.advised;
@@ -118,10 +137,11 @@ std::string SlowestRankLine(const AdviseReport& report, TimeUnit wish) {
   if (best == nullptr) return "";
   const int32_t rank = report.ranks->in->run.Number(SlowestAlone(report.ranks->baseline.replay));
   return Wrapped(fmt::format(
-      "first: what keeps rank {}, whose own cycle decides; with --opt '{}' the step takes {} ({}): "
+      "{}: what keeps rank {}, whose own cycle decides; with --opt '{}' the step takes {} ({}): "
       "daydream ranks {}",
-      rank, best->prediction.name, FormatTime(best->prediction.step, wish),
-      SpeedupText(best->prediction), ShellWord(report.path)));
+      report.ranks->in->run.not_held_up ? "then" : "first", rank, best->prediction.name,
+      FormatTime(best->prediction.step, wish), SpeedupText(best->prediction),
+      ShellWord(report.path)));
 }
 
 // What is to be known about the recorded step itself.
@@ -150,11 +170,20 @@ std::string LoaderLine(const Advised& a, TimeUnit wish) {
       FormatTime(limit->prediction.step, wish), SpeedupText(limit->prediction)));
 }
 
+constexpr double kLeastGain = 1.005;  // less reads 1.00x
+
+// What the set of options can be counted on for: its models are wrong together, too.
 std::string BestLine(const Advised& a) {
-  return a.best.has_value() ? Wrapped("best set: " + a.best->name) : "";
+  if (!a.best.has_value()) return "";
+  std::string line = "best set: " + a.best->name;
+  if (const double least = a.best->least_speedup.value_or(0); least >= kLeastGain) {
+    line += fmt::format("; count on {}, the low end of its interval", FormatSpeedup(least));
+  } else if (least > 0) {
+    line += "; it may gain nothing, by the low end of its interval";
+  }
+  return Wrapped(line);
 }
 
-constexpr double kLeastGain = 1.005;  // less reads 1.00x
 // At the low end of its interval.
 bool SurelyGains(const Option& o) { return o.prediction.least_speedup.value_or(0) >= kLeastGain; }
 
@@ -309,6 +338,16 @@ std::string CheckLine(const AdviseReport& report, std::span<const Application> s
   return fmt::format("{:<13}{}\n", "  check", CheckCommand(report, scenario));
 }
 
+// `said`: a line before it says what the doubt is.
+std::string TrustLine(const AdviseReport& report, const Prediction& p, bool said) {
+  const bool found =
+      std::ranges::find(report.findings, p.why, &Finding::text) != report.findings.end();
+  const std::string why = said    ? "because of the doubt" + RaiseText(p)
+                          : found ? "because of what the finding above says"
+                                  : Printable(p.why) + RaiseText(p);
+  return Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence), why));
+}
+
 std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
   const Advised& a = report.advised;
   const Option& o = a.worth[i];
@@ -326,13 +365,7 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
     out += Paragraph("  needs", Printable(needed));
   }
   const std::vector<std::string>& doubts = p.changes.warnings;
-  const bool said = std::find(doubts.begin(), doubts.end(), p.why) != doubts.end();
-  const bool found = std::any_of(report.findings.begin(), report.findings.end(),
-                                 [&](const Finding& f) { return f.text == p.why; });
-  const std::string why = said    ? "because of the doubt" + RaiseText(p)
-                          : found ? "because of what the finding above says"
-                                  : Printable(p.why) + RaiseText(p);
-  out += Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence), why));
+  out += TrustLine(report, p, std::ranges::find(doubts, p.why) != doubts.end());
   out += Paragraph("  risk", t.advice.risk);
   out += Paragraph("  how", HowOf(t.advice, report.trace));
   out += CheckLine(report, {&o.application, 1});
@@ -372,7 +405,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   if (!report.findings.empty()) out += "\n" + FindingsText(report.findings);
   if (!a.replay.no_step.ok()) return out;
   out += report.ranks != nullptr ? RanksLine(*report.ranks, a, wish) : PathLine(a, wish);
-  out += NoteLines(a) + LoaderLine(a, wish);
+  out += NoteLines(a) + FindingLine(report, wish) + LoaderLine(a, wish);
   if (report.ranks != nullptr) out += SlowestRankLine(report, wish);
   if (report.per_example)
     out += "ranked by the time for as many examples as a recorded step handles\n";
@@ -387,8 +420,10 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   for (size_t i = 0; i < std::min(report.details, a.worth.size()); ++i)
     out += Card(report, i, wish);
   if (a.best.has_value() && report.details > 0) {
+    const Prediction& p = *a.best;
     out += fmt::format("\nbest set saves {}\n",
-                       FormatTime(a.baseline.step - a.best->step, UnitFor(a.baseline.step, wish)));
+                       FormatTime(a.baseline.step - p.step, UnitFor(a.baseline.step, wish)));
+    out += TrustLine(report, p, false);
     out += CheckLine(report, a.best_list);
   }
   if (report.ranks != nullptr) out += "\n" + RanksBasis(*report.ranks);
