@@ -34,7 +34,7 @@ Duration PerStep(Duration total, size_t steps) {
 }
 
 struct GpuIntervals {
-  std::vector<Interval> all, compute;
+  std::vector<Interval> all, compute, comm;
 };
 
 GpuIntervals CollectGpu(const Graph& graph, const Timeline& timeline) {
@@ -44,10 +44,11 @@ GpuIntervals CollectGpu(const Graph& graph, const Timeline& timeline) {
     if (task.removed || !IsGpu(task.kind)) continue;
     Interval busy{timeline.start[i], timeline.end[i]};
     out.all.push_back(busy);
-    if (task.kind != TaskKind::kCollective) out.compute.push_back(busy);
+    (task.kind == TaskKind::kCollective ? out.comm : out.compute).push_back(busy);
   }
   out.all = Union(std::move(out.all));
   out.compute = Union(std::move(out.compute));
+  out.comm = Union(std::move(out.comm));
   return out;
 }
 
@@ -141,6 +142,7 @@ Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by) {
   GpuIntervals gpu = CollectGpu(graph, timeline);
   Duration busy = Inside(gpu.all, windows);
   out.gpu_busy = PerStep(busy, out.steps);
+  out.comm = PerStep(Inside(gpu.comm, windows), out.steps);
   out.exposed_comm = PerStep(busy - Inside(gpu.compute, windows), out.steps);
   out.gpu_idle = out.window - out.gpu_busy;
 

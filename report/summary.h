@@ -58,6 +58,7 @@ struct Summary {
   std::vector<Duration> periods;  // CountedPeriods(), whose mean is `step`
   Duration window;                // mean length of the windows: what the shares below refer to
   Duration gpu_busy;              // at least one stream has work
+  Duration comm;                  // at least one collective runs
   Duration exposed_comm;          // only communication runs on the GPU
   Duration gpu_idle;              // window - gpu_busy
   Duration gpu_time;              // sum over all GPU tasks

@@ -371,9 +371,10 @@ void MarkWarmUp(Steps& steps) {
   bool started = steps.steps.front().use == StepUse::kLabelled;
   if (!slow && (left.size() < 3 || started)) return;
   left[0]->use = StepUse::kWarmUp;
-  left[0]->why = slow ? fmt::format("the first step takes {:.1f} ms, the others {:.1f} ms",
-                                    first * 1e-6, typical * 1e-6)
-                      : "the profiler starts up during the first step";
+  left[0]->why =
+      slow ? fmt::format("the first step takes {:.1f} ms, the median of the others {:.1f} ms",
+                         first * 1e-6, typical * 1e-6)
+           : "the profiler starts up during the first step";
 }
 
 Steps FindMarks(const Trace& trace, std::span<const Launch> launches) {

@@ -57,6 +57,7 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   unchanged.step = unchanged.simulated = base.step;
   unchanged.steps = base.steps;
   unchanged.window = base.window;
+  unchanged.over_quick_host = base.over_quick_host;
   unchanged.samples = base.samples;
   unchanged.path = base.path;
   if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});

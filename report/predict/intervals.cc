@@ -29,6 +29,9 @@ constexpr size_t kManyGroups = 2;
 constexpr double kSure = 0.05, kUnsure = 0.15;
 // An interval as long as the step itself decides nothing (chosen).
 constexpr double kUndecided = 1;
+// Where an interval ends further away than so many times the error that is expected, both are said:
+// of a normal error it would be 2.1 times (chosen).
+constexpr double kFarInterval = 4;
 // Chosen: steps that differ by a tenth are alike, and by half they are not.
 constexpr double kAlike = 1.1, kUnlike = 1.5;
 constexpr size_t kEnoughSteps = 3;
@@ -209,8 +212,13 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
                     p.changes.conditions.empty();
   const bool high = steps && replays && near && known && sure;
   p.confidence = high ? Confidence::kHigh : Confidence::kMedium;
-  p.why = fmt::format("expected to be off by {} of the step; replay off by {}",
-                      FormatPercent(*p.expected_error, 0), FormatPercent(error));
+  p.why = fmt::format("expected to be off by {} of the step", FormatPercent(*p.expected_error, 0));
+  const double far =
+      step > 0 ? std::max(AsDouble(*p.high) - step, step - AsDouble(*p.low)) / step : 0;
+  if (far > kFarInterval * *p.expected_error) {
+    p.why += fmt::format(", and nine times in ten by less than {}", FormatPercent(far, 0));
+  }
+  p.why += fmt::format("; replay off by {}", FormatPercent(error));
   if (!high && !replay.caution.empty()) p.why += "; " + replay.caution;
   if (!p.changes.conditions.empty()) p.why += ", if what it needs holds";
   if (doubts.learned) {

@@ -115,6 +115,9 @@ struct Prediction {
   // The low end if a profiler had added nothing to the host's work. What is tried first goes by it:
   // the doubt is about the recording, and all options share it.
   std::optional<double> least_as_recorded;
+  // Of the baseline: the step if the profiler had made each piece of host work as much longer as it
+  // may have (report/predict/quick_host.h). That is in the intervals of steps, too.
+  std::optional<Duration> over_quick_host;
   Confidence confidence = Confidence::kMeasured;
   // How far off the step is expected to be, on average, as a share of it: what the word goes by.
   std::optional<double> expected_error;

@@ -96,7 +96,7 @@ TEST(Steps, ASlowFirstStepIsWarmUpAndSaysSo) {
   Steps steps = FindSteps(*sketch.Build());
   ASSERT_EQ(steps.steps.size(), 2u);
   EXPECT_EQ(steps.steps[0].use, StepUse::kWarmUp);
-  EXPECT_EQ(steps.steps[0].why, "the first step takes 2.0 ms, the others 0.5 ms");
+  EXPECT_EQ(steps.steps[0].why, "the first step takes 2.0 ms, the median of the others 0.5 ms");
 }
 
 TEST(Steps, OptimizerStepsEndIterations) {

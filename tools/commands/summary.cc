@@ -117,6 +117,13 @@ std::string Lead(const Summary& s, const ReplayCheck& replay, const MemoryProfil
                                FormatPercent(Share(s.path.comm, s.window)),
                                FormatPercent(Share(s.path.data, s.window))),
                    kLeadLabel);
+  if (s.comm > Duration{}) {
+    const TimeUnit unit = UnitFor(s.comm, session.unit());
+    out += Paragraph("communication",
+                     fmt::format("{} in collectives; {} of it is not hidden by other GPU work",
+                                 FormatTime(s.comm, unit), FormatTime(s.exposed_comm, unit)),
+                     kLeadLabel);
+  }
   return out + UnrecordedLine(replay) + MemoryText(memory, importer) + "\n";
 }
 

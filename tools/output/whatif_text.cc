@@ -61,9 +61,10 @@ Table ScenarioTable(const WhatIf& result, TimeUnit wish, bool headed = false) {
 }
 
 // Why the interval of a speed-up is not that of its step, where `table` shows both and they differ.
-std::string WhyTwoIntervals(const WhatIf& result, std::string_view table) {
+std::string WhyTwoIntervals(const WhatIf& result, std::string_view table, TimeUnit wish) {
   constexpr double kSeen = 0.02;
-  const double before = result.predictions[0].step.seconds();
+  const Prediction& base = result.predictions[0];
+  const double before = base.step.seconds();
   const auto differ = [&](const Prediction& p) {
     if (!p.error.ok() || !p.low || !p.least_speedup || p.low->ns <= 0) return false;
     if (table.find(SpeedupRange(p)) == std::string_view::npos) return false;
@@ -71,9 +72,15 @@ std::string WhyTwoIntervals(const WhatIf& result, std::string_view table) {
            std::abs(before / p.low->seconds() / *p.most_speedup - 1) > kSeen;
   };
   if (!std::ranges::any_of(result.predictions, differ)) return "";
-  return Wrapped(
+  std::string text =
       "a speed-up has an interval of its own: what steps differ by, and what a profiler may have "
-      "added to the host, is in the step before as well as in the step after");
+      "added to the host, is in the step before as well as in the step after";
+  const std::optional<Duration> least = base.over_quick_host;
+  if (least && base.step - *least > base.step.Scaled(kSeen)) {
+    text += fmt::format("; without the most that it may have added the baseline takes {}, too",
+                        FormatTime(*least, UnitFor(base.step, wish)));
+  }
+  return Wrapped(text);
 }
 
 // How the gains of the parts of a combination overlap.
@@ -195,7 +202,7 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
   out += FindingsText(report.findings);
   if (!result.replay.no_step.ok()) return out;
   const std::string table = ScenarioTable(result, wish).Text(session.table_style());
-  out += table + WhyTwoIntervals(result, table) + Overlap(result, wish);
+  out += table + WhyTwoIntervals(result, table, wish) + Overlap(result, wish);
   const Prediction& main = result.predictions[result.main];
   if (result.main > 0 && main.error.ok()) {
     if (report.by == "cause") {
