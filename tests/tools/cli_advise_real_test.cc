@@ -107,6 +107,19 @@ TEST_F(AdvisingOnRecordings, LaunchingAheadHidesNoOperatorThatWasHeldUp) {
   EXPECT_GT(all["scenarios"][1]["step_ms"].get<double>(), 570) << "with the host's usual work gone";
 }
 
+// More than any option brings.
+TEST_F(AdvisingOnRecordings, WhatAFindingTellsOfIsToBeDoneFirst) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  for (const auto& [trace, steps] :
+       {std::pair{"training/resnet18-ddp-mi300x.json.gz", "77.1 ms instead of 818.7 ms"},
+        std::pair{"ranks/megatron-tp8", "423.5 ms instead of 632.5 ms"}}) {
+    const std::string out = Run("advise " + (RealTraceFolder() / trace).string()).out;
+    EXPECT_THAT(OneLine(out), HasSubstr("first: what the finding above says; the step then takes " +
+                                        std::string(steps)));
+    EXPECT_LT(out.find("first: "), out.find("step time"));
+  }
+}
+
 // What loading a batch takes differs by 20 ms from one step to the next.
 TEST_F(AdvisingOnRecordings, AStepThatIsOffByItselfIsToldAndLowersTheWord) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";

@@ -145,6 +145,20 @@ TEST_F(CliRanksParts, WhatLooksAtOneRankSaysSoFirst) {
   }
 }
 
+TEST_F(CliRanksParts, SummaryTellsHowMuchCommunicationIsHidden) {
+  const std::string folder = DAYDREAM_SOURCE_DIR "/examples/";
+  const std::string ask = "summary " + folder + "two-ranks-synthetic --rank 1";
+  const auto json = nlohmann::json::parse(Run(ask + " --format json").out);
+  EXPECT_GT(json["comm_ns"], 0);
+  EXPECT_LE(json["exposed_comm_ns"], json["comm_ns"]);
+  EXPECT_THAT(
+      OneLine(Run(ask).out),
+      testing::ContainsRegex("communication +[0-9.]+ ms in collectives; [0-9.]+ ms of it is "
+                             "not hidden by other GPU work"));
+  EXPECT_THAT(Run("summary " + folder + "resnet50-synthetic.ddtrace").out,
+              testing::Not(HasSubstr("communication")));
+}
+
 TEST_F(CliRanksParts, AGateIsAboutTheRanksTogether) {
   const std::string ask = "whatif " + kExample + " --opt 'straggler(1,gpu=0.8)' ";
   const auto json = nlohmann::json::parse(

@@ -195,11 +195,22 @@ TEST_F(CliStep, TwoIntervalsOfARowAreExplained) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   const std::string told = "a speed-up has an interval of its own";
   const auto of = [](const char* name) { return (RealTraceFolder() / name).string(); };
-  EXPECT_THAT(Run("whatif --opt graphs " + of("gpus/bert-small.h100.json.gz")).out,
-              HasSubstr(told));
+  EXPECT_THAT(
+      OneLine(Run("whatif --opt graphs " + of("gpus/bert-small.h100.json.gz")).out),
+      AllOf(HasSubstr(told), HasSubstr("without the most that it may have added the baseline "
+                                       "takes 1.")));
   EXPECT_THAT(Run("whatif --opt amp " + of("gpus/resnet50-bs32.v100-sxm2.json.gz")).out,
               Not(HasSubstr(told)))
       << "95.6 ms over 33.0 to 65.0 are 1.47 to 2.90";
+}
+
+// Its steps are 150 to 829 ms long.
+TEST_F(CliStep, AnIntervalFarBeyondTheExpectedErrorIsSaidBesideIt) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "training/resnet18-bs128-2080ti.json.gz").string();
+  EXPECT_THAT(OneLine(Run("whatif --opt 'batch(x2)' " + trace).out),
+              testing::ContainsRegex("expected to be off by [0-9] % of the step, and nine times in "
+                                     "ten by less than 2[0-9] %"));
 }
 
 TEST_F(CliStep, QuietLeavesTheErrorsOnly) {
