@@ -39,6 +39,7 @@ enum class Exit : uint8_t {
   kNotStarted = 125,     // trace: failed before the command was started
   kNotExecutable = 126,  // trace: the command is there but cannot be executed
   kNotFound = 127,       // trace: no such command
+  kInterrupted = 130,    // by Ctrl-C, which left what was done
 };
 
 // The exit code of an error: by its code when it has one, else by its status code.

@@ -59,7 +59,7 @@ size_t TerminalWidth(int file) {
 }
 
 // What a handler can reach is global.
-std::atomic<const InterruptNote*> interrupt_note = nullptr;
+std::atomic<InterruptNote*> interrupt_note = nullptr;
 
 void WriteInHandler(std::string_view text) {
   while (!text.empty()) {
@@ -70,6 +70,7 @@ void WriteInHandler(std::string_view text) {
 }
 
 extern "C" void OnInterrupt(int signal) {
+  if (signal == SIGINT && InterruptNote::Stop()) return;
   InterruptNote::Write();
   AtomicFile::UnlinkTemporary();
   _exit(128 + signal);
@@ -122,16 +123,21 @@ int LaunchedRanks() {
   return 1;
 }
 
-InterruptNote::InterruptNote(std::string before, std::string after)
-    : before_(std::move(before)), after_(std::move(after)) {
+InterruptNote::InterruptNote(std::string before, std::string after, bool stops)
+    : before_(std::move(before)), after_(std::move(after)), stops_(stops) {
   interrupt_note.store(this);
 }
 
 InterruptNote::~InterruptNote() { interrupt_note.store(nullptr); }
 
+bool InterruptNote::Stop() {
+  InterruptNote* of = interrupt_note.load();
+  return of != nullptr && of->stops_ && of->done_ > 0 && !of->stopped_.exchange(true);
+}
+
 void InterruptNote::Write() {
   const InterruptNote* of = interrupt_note.load();
-  if (of == nullptr) return;
+  if (of == nullptr || of->before_.empty()) return;
   std::array<char, 20> digits{};  // of 64 bits
   size_t begin = digits.size(), count = of->done_.load(std::memory_order_relaxed);
   do {

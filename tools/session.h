@@ -130,23 +130,29 @@ std::vector<std::string> OptionFolders();
 int LaunchedRanks();
 
 // As long as it lives, the handler of InstallInterruptHandler() writes `before`,
-// how much is done, and `after` on standard error. One at a time; programs with handlers of their
+// how much is done, and `after` on standard error, or nothing without `before`. One at a time; programs with handlers of their
 // own (Python) say nothing.
 class InterruptNote {
  public:
-  InterruptNote(std::string before, std::string after);
+  // Who `stops` looks at stopped(), and ends with what is done: where something is, the first
+  // Ctrl-C only asks for that. The second one ends the process.
+  InterruptNote(std::string before, std::string after, bool stops = false);
   ~InterruptNote();
   InterruptNote(const InterruptNote&) = delete;
   InterruptNote& operator=(const InterruptNote&) = delete;
 
   void Done(size_t count) { done_.store(count, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_; }
 
-  // For the handler: makes system calls only.
+  // For the handler: make system calls only.
   static void Write();
+  static bool Stop();  // false: the process is to end
 
  private:
   const std::string before_, after_;
+  const bool stops_;
   std::atomic<size_t> done_ = 0;
+  std::atomic<bool> stopped_ = false;
 };
 
 // Removes temporary files when the process is interrupted (HUP, INT, TERM) and exits with 128 + n.

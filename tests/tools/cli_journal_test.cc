@@ -1,8 +1,11 @@
 // What is said of journals, and by a sweep that is interrupted.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
+#include "report/text/format.h"
 #include "tests/tools/sweep_fixture.h"
 
 namespace daydream {
@@ -28,6 +31,32 @@ TEST_F(Journals, CtrlCSaysWhatIsDoneAndHowToGoOn) {
                         HasSubstr(fmt::format("interrupted: {} of 9,999 rows are in ", rows)),
                         HasSubstr(fmt::format("interrupted: {} of 9,999 rows are in ", rows - 1))));
   EXPECT_THAT(said, HasSubstr("the same command goes on from there"));
+}
+
+// Without a journal the rows that are done are the result.
+TEST_F(Journals, CtrlCLeavesTheRowsThatAreDone) {
+  for (const char* quiet : {"--progress=always", "--quiet"}) {
+    const bool told = std::string(quiet) != "--quiet";
+    const pid_t pid = Start({"sweep", kExampleTrace, "--opt", "speedup(kind:gpu,1..99999)",
+                             "--no-interval", "-j1", quiet, "-o", Path("rows.csv")});
+    for (int i = 0; i < 1000 && told && ReadAll(Path("err")).find("sweeping") == std::string::npos;
+         ++i) {
+      usleep(10'000);
+    }
+    if (!told) usleep(1'500'000);
+    EXPECT_EQ(Interrupt(pid), 130);
+    const std::string out = ReadAll(Path("rows.csv"));
+    const auto rows = static_cast<size_t>(std::count(out.begin(), out.end(), '\n')) - 1;
+    EXPECT_GE(rows, 1u) << out;
+    EXPECT_LT(rows, 99999u);
+    EXPECT_TRUE(out.ends_with('\n'));
+    const std::string said = OneLine(ReadAll(Path("err")));
+    if (told) {
+      EXPECT_THAT(said, HasSubstr(fmt::format("interrupted: {} of 99,999 rows are missing",
+                                              FormatCount(99999 - rows))));
+    }
+    unlink(Path("rows.csv").c_str());
+  }
 }
 
 TEST_F(Journals, AJournalSaysWhatChangedSinceItWasBegun) {

@@ -226,7 +226,13 @@ class Sweep {
     DD_RETURN_IF_ERROR(world_.Agree(result_.head.key));
     DD_RETURN_IF_ERROR(Work(make, todo));
     if (world_.first()) DD_RETURN_IF_ERROR(WriteSweep(result_, args_, session_));
-    return Exit::kOk;
+    if (!stopped_) return Exit::kOk;
+    session_.Warn({.what = fmt::format("interrupted: {} of {} are missing",
+                                       FormatCount(todo.size() - result_.rows.size()),
+                                       Plural(todo.size(), "row")),
+                   .effect = "the result holds those that were done",
+                   .fix = std::string(kKeepRows)});
+    return Exit::kInterrupted;
   }
 
   absl::Status ParsePoints() {
@@ -269,6 +275,8 @@ class Sweep {
     return absl::OkStatus();
   }
 
+  static constexpr std::string_view kKeepRows =
+      "with --journal FILE each row is kept, and the same command goes on from there";
   // Where the number of rows goes.
   static constexpr std::string_view kDone = "{N}";
 
@@ -279,14 +287,16 @@ class Sweep {
       d.fix = "the same command goes on from there";
     } else {
       d.what += "done, and lost";
-      d.fix = "with --journal FILE each row is kept, and the same command goes on from there";
+      d.fix = kKeepRows;
     }
-    std::string text = session_.NoteText(d);
-    const size_t at = text.find(kDone);
-    if (at == std::string::npos) return;
-    std::string after = text.substr(at + kDone.size());
-    text.resize(at);
-    interrupted_.emplace(std::move(text), std::move(after));
+    std::string text = session_.NoteText(d), after;
+    if (const size_t at = text.find(kDone); at != std::string::npos) {
+      after = text.substr(at + kDone.size());
+      text.resize(at);
+    }
+    // Rows of a journal are kept anyway; other ranks are not asked.
+    const bool stops = !journal_.has_value() && world_.size() == 1;
+    interrupted_.emplace(std::move(text), std::move(after), stops);
     interrupted_->Done(result_.rows.size());
   }
 
@@ -309,9 +319,12 @@ class Sweep {
       result_.rows.push_back(*std::move(row));
       if (interrupted_.has_value()) interrupted_->Done(result_.rows.size());
       session_.Progress("sweeping", result_.rows.size(), all);
-      return absl::OkStatus();
+      const bool last = result_.rows.size() == all;
+      stopped_ = !last && interrupted_.has_value() && interrupted_->stopped();
+      return stopped_ ? absl::CancelledError() : absl::OkStatus();
     };
-    DD_RETURN_IF_ERROR(world_.Distribute(todo, session_.jobs(), work, take));
+    const absl::Status done = world_.Distribute(todo, session_.jobs(), work, take);
+    if (!stopped_) DD_RETURN_IF_ERROR(done);
     interrupted_.reset();
     std::sort(result_.rows.begin(), result_.rows.end(),
               [](const SweepRow& a, const SweepRow& b) { return a.index < b.index; });
@@ -325,6 +338,7 @@ class Sweep {
   std::vector<std::vector<Application>> scenarios_;
   std::optional<SweepJournal> journal_;
   std::optional<InterruptNote> interrupted_;
+  bool stopped_ = false;  // by Ctrl-C
   std::optional<ScenarioFiles> files_;
 };
 
