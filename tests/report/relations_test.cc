@@ -30,6 +30,13 @@ bool TakesAll() { return std::getenv("DAYDREAM_ALL_TRACES") != nullptr; }
 // thousandth of the step is less than what recordings of one program differ by.
 double Slack() { return TakesAll() ? 1e-3 : 0; }
 
+void AddFiles(const fs::path& folder, std::string_view suffix, std::vector<std::string>& found) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().string().ends_with(suffix)) found.push_back(entry.path().string());
+  }
+}
+
 std::vector<std::string> Traces() {
   std::vector<std::string> found;
   const bool all = TakesAll();
@@ -43,10 +50,10 @@ std::vector<std::string> Traces() {
     const fs::path path = RealTraceFolder() / name;
     if (all || fs::file_size(path) < kSmall) found.push_back(path.string());
   }
-  const fs::path own = fs::path(DAYDREAM_SOURCE_DIR) / "tests/data/h200";
-  for (const auto& entry : fs::directory_iterator(own)) {
-    const std::string name = entry.path().filename().string();
-    if (all && name.ends_with(".ddtrace")) found.push_back(entry.path().string());
+  if (all) {
+    const fs::path own = fs::path(DAYDREAM_SOURCE_DIR) / "tests/data/h200";
+    AddFiles(own, ".ddtrace", found);
+    AddFiles(RealTraceFolder() / "nsys", ".sqlite", found);
   }
   std::sort(found.begin(), found.end());
   return found;
