@@ -185,9 +185,10 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
   if (left_out > 4) sheet.Line("", fmt::format("{} more left out", left_out - 4));
   if (!f.judged()) return;
   const ReplayCheck& r = f.in.replay;
-  const std::string of = r.window ? "all that was recorded"
-                                  : fmt::format("mean of {}{}, spread {}", r.steps, MedianText(r),
-                                                FormatPercent(r.spread()));
+  const std::string of = r.window       ? "all that was recorded"
+                         : r.steps <= 1 ? "one step"
+                                        : fmt::format("mean of {}{}, spread {}", r.steps,
+                                                      MedianText(r), FormatPercent(r.spread()));
   sheet.Line(r.window ? "window" : "step time",
              fmt::format("{} measured ({}); replayed {} ({})", FormatTime(r.measured), of,
                          FormatTime(r.simulated), FormatSignedPercent(r.error())));
