@@ -5,6 +5,8 @@
 // starts, long before the first recorded operation does. So their returns tell when the backlog ran:
 // it is put in front of the stream, a piece from each start to the next, and the launches wait for
 // it. A GPU that is faster is through with it sooner.
+#include <algorithm>
+
 #include "graph/builder.h"
 #include "graph/queue.h"
 #include "graph/queue_places.h"
@@ -50,14 +52,20 @@ class BacklogRule {
       clear += is_long && is_slow ? 1 : 0;
     }
     if (clear < kLeastBlockedCalls) blocked.clear();
+    // Of several threads, too, in the order in which they returned.
+    std::ranges::stable_sort(blocked, {}, [&](TaskId call) { return Released(call); });
     return blocked;
+  }
+
+  // When the operation started whose place the call was given.
+  Instant Released(TaskId call) const {
+    return std::max(b_.End(call) - kQueueReleaseLag, b_.Start(call));
   }
 
   void PutInFront(const GpuOp& first, const std::vector<TaskId>& blocked) {
     const NameId name = b_.graph.AddName("(launched before the recording)");
     const auto start = [&](size_t i) {
-      if (i == blocked.size()) return first.start;
-      return std::max(b_.End(blocked[i]) - kQueueReleaseLag, b_.Start(blocked[i]));
+      return i < blocked.size() ? Released(blocked[i]) : first.start;
     };
     b_.backlog[first.lane.index()] = blocked.size();
     for (size_t i = 0; i < blocked.size(); ++i) {

@@ -215,6 +215,9 @@ TEST(QueueRule, LaunchesThatWaitForWhatWasNotRecordedTellWhenItRan) {
   // Twice as slow: the last call waits for the start of kernel 1999 - 1021 = 978.
   const double backlog = (1158 - 700) * kHost + 563 * 102;
   EXPECT_NEAR(p.HostEnd(2), backlog + (978 - 700) * 101, 60);
+  Graph again = p.graph();
+  RebuildQueueEdges(again, std::vector<bool>(again.lanes().size(), true));
+  EXPECT_EQ(QueueEdges(again), QueueEdges(p.graph())) << "edits find it anew";
 }
 
 TEST(QueueRule, CutOffCopiesAreTakenForTheKindThatIsTheirTurn) {
