@@ -124,4 +124,9 @@ void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* ti
   }
 }
 
+bool IsHeldUp(const Graph& graph, TaskId task) {
+  const Task& t = graph.task(task);
+  return t.kind == TaskKind::kHost && graph.lane(t.lane).lane.kind == LaneKind::kChannel;
+}
+
 }  // namespace daydream

@@ -95,5 +95,7 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph);
 // so that a timeline of one of them alone says nothing.
 // O(tasks + stalls * streams * log tasks).
 void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* timeline = nullptr);
+// Whether this is such work, of which no work that is less makes a step shorter.
+bool IsHeldUp(const Graph& graph, TaskId task);
 
 }  // namespace daydream

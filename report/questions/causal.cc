@@ -12,6 +12,7 @@
 #include "report/parallel.h"
 #include "report/predict/graph_copies.h"
 #include "report/predict/replays.h"
+#include "report/stalls.h"
 #include "report/summary.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -48,6 +49,7 @@ class Families {
         break;
       case TaskKind::kHost:
       case TaskKind::kData:
+        if (IsHeldUp(graph_, t)) return;
         Join(t, Family::kHost, static_cast<uint32_t>(task.kind), [&] {
           return std::string(task.kind == TaskKind::kHost ? "host work" : "loader workers");
         });

@@ -57,6 +57,21 @@ TEST(Causal, CurvesBendWhereSomethingElseTakesOver) {
   EXPECT_DOUBLE_EQ(*Curve(p, "cudaMemcpyAsync").bend, 0.6);
 }
 
+// The host stood still for 90 us (report/stalls.h): no less work makes that shorter.
+TEST(Causal, WhatHeldTheHostUpIsNoWorkOfIt) {
+  CausalProfile p = Profile(*ParseGraph(R"(lane cpu0   thread
+lane held   channel
+lane gpu0.7 stream
+h cpu0 host 10us "aten::view"
+w held host 90us "held up" after h handoff
+a cpu0 call 10us "cudaLaunchKernel" after w handoff
+k gpu0.7 kernel 30us "sgemm" after a launch
+)"));
+  EXPECT_EQ(p.step, Duration::Us(140));
+  EXPECT_EQ(Curve(p, "host work").work, Duration::Us(10));
+  EXPECT_EQ(Curve(p, "host work").saved(), Duration::Us(10));
+}
+
 TEST(Causal, BendsAreFoundBetweenThePoints) {
   // With points at 25, 50 and 75 % only. The second call bends at 60 %, the copy at 75 %.
   CausalProfile p = Profile(*ParseGraph(kTwoStreams), {.points = 4});

@@ -225,6 +225,9 @@ TEST(Stalls, LaunchingAheadOfTheGpuDoesNotHideOne) {
     KeepAsWaits(FindStalls(held.graph).waits, held.graph, gpu_stood_still ? &*timeline : nullptr);
     EXPECT_TRUE(Validate(held.graph).ok()) << Validate(held.graph);
     EXPECT_EQ(StepOf(held.graph), before);
+    size_t kept = 0;
+    for (size_t i = 0; i < held.graph.size(); ++i) kept += IsHeldUp(held.graph, TaskId(i));
+    EXPECT_EQ(kept, 1u);
     for (size_t i = 0; i < held.graph.size(); ++i) {
       Task& t = held.graph.mutable_task(TaskId(i));
       if (held.graph.lane(t.lane).lane.kind == LaneKind::kThread) t.duration = t.gap = {};
