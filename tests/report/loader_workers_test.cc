@@ -158,6 +158,17 @@ TEST(LoaderWorkers, MoreThanOneChangeNothingWhereBatchesTakeLessThanTheRestOfASt
               testing::EndsWith("step took 10.0 ms: one keeps up, more change nothing"));
 }
 
+TEST(LoaderWorkers, WhatAStepWaitsForTooFewIsInTheNote) {
+  const BuiltGraph built = MakesItsBatches(12, {200});
+  for (const auto& [workers, waits] : {std::pair(1, 190), {4, 40}, {10, 10}, {16, 2}}) {
+    const std::string spec = fmt::format("prefetch({})", workers);
+    EXPECT_NEAR(StepWith(built.graph, spec).ms(), 10 + waits, 0.6) << spec;
+    EXPECT_THAT(NoteOf(built.graph, spec), testing::HasSubstr(fmt::format("waits {}", waits)))
+        << spec;
+  }
+  EXPECT_THAT(NoteOf(built.graph, "prefetch(20)"), testing::HasSubstr("20 keep up"));
+}
+
 // Of six batches five take 2 ms and one 38: on average less than the rest of a step, yet two that
 // lie ready are through before it comes.
 TEST(LoaderWorkers, OneIsSlowerThanEightWhereBatchesDifferMore) {

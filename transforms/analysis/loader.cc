@@ -154,8 +154,10 @@ Duration WaitForWorkers(const Graph& graph, const std::vector<Fetch>& fetches, s
     batches.push_back({fetches[k].work, rest});
   }
   if (batches.empty()) return {};
-  // Until no worker is on what it began with, and once more.
-  const size_t most = workers * ahead, laps = 3 + most / batches.size();
+  // Until no worker is on what it began with, and then until each had a turn. They begin spread
+  // evenly: all at once they would be through all at once, too.
+  const size_t most = workers * ahead, turn = 1 + workers / batches.size();
+  const size_t laps = 2 + most / batches.size() + turn;
   std::vector<Instant> ready, received;
   Instant now = Instant::AtNs(0);
   Duration waited;
@@ -164,12 +166,13 @@ Duration WaitForWorkers(const Graph& graph, const std::vector<Fetch>& fetches, s
     Instant begin = Instant::AtNs(0);
     if (k >= workers) begin = ready[k - workers];
     if (k >= most) begin = std::max(begin, received[k - most]);
-    ready.push_back(begin + batch.work);
+    const double part = k < workers ? static_cast<double>(k) / static_cast<double>(workers) : 1;
+    ready.push_back(begin + batch.work.Scaled(part));
     received.push_back(std::max(now, ready.back()));
-    if (k >= (laps - 1) * batches.size()) waited += received.back() - now;
+    if (k >= (laps - turn) * batches.size()) waited += received.back() - now;
     now = received.back() + batch.rest;
   }
-  return waited / static_cast<int64_t>(batches.size());
+  return waited / static_cast<int64_t>(turn * batches.size());
 }
 
 std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches) {

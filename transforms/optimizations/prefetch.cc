@@ -304,22 +304,26 @@ class Prefetch {
         "a batch takes {:.1f} ms to make (at most {:.1f}), so {:g} worker{} over every {:.1f} ms; "
         "the rest of a recorded step took {:.1f} ms: {}",
         work.ms(), longest.ms(), workers, workers == 1 ? " hands one" : "s hand one",
-        work.ms() / workers, rest.ms(), WhoKeepsUp(rest)));
+        work.ms() / workers, rest.ms(), WhoKeepsUp(work, rest)));
   }
 
-  // By what batches took and in the order in which they came, not by their mean.
-  std::string WhoKeepsUp(Duration rest) const {
+  // By what batches took and in the order in which they came; fewer than their mean asks for need
+  // not be tried.
+  std::string WhoKeepsUp(Duration work, Duration rest) const {
     const auto ahead = static_cast<size_t>(params_["ahead"]);
     const auto workers = static_cast<size_t>(params_["workers"]);
     const auto waits = [&](size_t n) { return WaitForWorkers(graph(), fetches_, n, ahead); };
-    const auto keeps_up = [&](size_t n) { return waits(n) <= rest.Scaled(kNotWorthMore); };
-    size_t enough = 1;
-    while (enough < kMostWorkers && !keeps_up(enough)) ++enough;
+    const Duration nothing = rest.Scaled(kNotWorthMore), most = rest + nothing;
+    size_t enough = kMostWorkers + 1;
+    if (work < most * static_cast<int64_t>(kMostWorkers)) {
+      enough = std::max<size_t>(static_cast<size_t>(std::ceil(work.seconds() / most.seconds())), 1);
+      while (enough <= kMostWorkers && waits(enough) > nothing) ++enough;
+    }
     const std::string many = enough == 1 ? "one keeps up" : fmt::format("{} keep up", enough);
     if (enough <= workers) return many + ", more change nothing";
     const std::string wait =
         fmt::format("a step waits {:.1f} ms for them on average", waits(workers).ms());
-    return enough < kMostWorkers ? fmt::format("{}; {}", wait, many) : wait;
+    return enough <= kMostWorkers ? fmt::format("{}; {}", wait, many) : wait;
   }
 
   void ScaleHost(double factor) {
