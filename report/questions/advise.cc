@@ -64,7 +64,8 @@ class Adviser {
     const auto low = [](const Prediction& p) { return p.least_as_recorded.value_or(0); };
     for (bool dropped = true; std::exchange(dropped, false) && members.size() > 1;) {
       std::vector<size_t> asked = search.MayLose(members);
-      asked.push_back(search.LeastMissed(members));
+      const size_t least = search.LeastMissed(members);
+      if (std::ranges::find(asked, least) == asked.end()) asked.push_back(least);
       for (const size_t m : asked) {
         std::vector<size_t> fewer = members;
         std::erase(fewer, m);

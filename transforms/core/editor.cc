@@ -124,16 +124,31 @@ void Editor::SetGapAtEnds(TaskId t, std::span<const Duration> gaps) {
 }
 
 void Editor::NeedEditsWhereOthers(absl::FunctionRef<bool(const Task&)> decides) {
+  NeedEditsWhere([decides](const Task& t, Duration duration, Duration gap) {
+    return gap != t.gap || (duration != t.duration && decides(t));
+  });
+}
+
+void Editor::NeedEditsWhere(absl::FunctionRef<bool(const Task&, Duration, Duration)> others) {
   if (ends_ == nullptr) return;
   for (TaskId t : ends_->tasks()) {
     const Task& task = graph_.task(t);
     if (task.removed) continue;
-    const bool by_time = decides(task);
     for (size_t e = 0; e < ends_->size(); ++e) {
-      const bool longer = ends_->durations.Of(e, t, task.duration) != task.duration;
-      const bool apart = ends_->gaps.Of(e, t, task.gap) != task.gap;
-      if (apart || (longer && by_time)) ends_->NeedEdits(e);
+      const Duration duration = ends_->durations.Of(e, t, task.duration);
+      if (others(task, duration, ends_->gaps.Of(e, t, task.gap))) ends_->NeedEdits(e);
     }
+  }
+}
+
+void Editor::AddLongerAtEnds(TaskId t, bool with_gap, std::span<Duration> sums) const {
+  if (ends_ == nullptr) return;
+  const bool longer = ends_->durations.Has(t), apart = with_gap && ends_->gaps.Has(t);
+  const Task& task = graph_.task(t);
+  if (task.removed || (!longer && !apart)) return;
+  for (size_t e = 0; e < sums.size(); ++e) {
+    if (longer) sums[e] += ends_->durations.Of(e, t, task.duration) - task.duration;
+    if (apart) sums[e] += ends_->gaps.Of(e, t, task.gap) - task.gap;
   }
 }
 

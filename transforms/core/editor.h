@@ -149,6 +149,10 @@ class Editor {
   // So it has at each end at which a task that `decides`, or the gap of any task, is of another
   // length than here: for transforms that choose their edits by those.
   void NeedEditsWhereOthers(absl::FunctionRef<bool(const Task&)> decides);
+  // The same where `others(task, duration, gap)` of what a task takes there.
+  void NeedEditsWhere(absl::FunctionRef<bool(const Task&, Duration, Duration)> others);
+  // Adds to `sums`, one for each end, by how much `t` and the gap behind it are longer there.
+  void AddLongerAtEnds(TaskId t, bool with_gap, std::span<Duration> sums) const;
   void SetGap(TaskId t, Duration gap);
   void SetEarliest(TaskId t, Instant earliest);
   void SetPriority(TaskId t, int32_t priority);

@@ -55,16 +55,22 @@ class Capture {
 
   absl::Status Run() {
     const bool adds = capturable_.adds();
-    edit_.NeedEditsWhereOthers(
-        [adds](const Task& t) { return IsHost(t.kind) || (adds && t.phase == Phase::kOptimizer); });
+    edit_.NeedEditsWhere([adds](const Task& t, Duration duration, Duration gap) {
+      const bool longer = duration != t.duration, apart = gap != t.gap;
+      if (!IsHost(t.kind)) return apart || (longer && adds && t.phase == Phase::kOptimizer);
+      // What the host takes decides where a graph is worth it, which is looked at below; and what
+      // takes no time is left alone.
+      return IsNone(duration) != IsNone(t.duration) || IsNone(gap) != IsNone(t.gap);
+    });
     segment_of_.assign(graph().size(), 0);
     for (size_t i = 0; i < found_->segments.size(); ++i) {
       const CaptureSegment& segment = found_->segments[i];
       const size_t nodes = NodesOf(segment);
       const Duration now = HostTimeOf(segment);
       const bool worth = WorthCapturing(segment, nodes, now, options_);
+      const std::vector<Duration> there = HostTimesAtEnds(segment, now);
       for (size_t e = 0; e < at_ends_.size(); ++e) {
-        if (WorthCapturing(segment, nodes, now, at_ends_[e]) != worth) edit_.NeedEditsAt(e);
+        if (WorthCapturing(segment, nodes, there[e], at_ends_[e]) != worth) edit_.NeedEditsAt(e);
       }
       if (worth) {
         Replace(segment, static_cast<uint32_t>(i + 1), nodes);
@@ -105,6 +111,8 @@ class Capture {
     return Duration::FromDouble(options.launch + options.per_node * static_cast<double>(nodes));
   }
 
+  static bool IsNone(Duration d) { return d == Duration{}; }
+
   // `now`: HostTimeOf(s).
   static bool WorthCapturing(const CaptureSegment& s, size_t nodes, Duration now,
                              const CaptureOptions& options) {
@@ -124,6 +132,16 @@ class Capture {
       for (TaskId t : s.between) now += graph().task(t).duration + graph().task(t).gap;
     }
     return now;
+  }
+
+  std::vector<Duration> HostTimesAtEnds(const CaptureSegment& s, Duration now) const {
+    std::vector<Duration> times(at_ends_.size(), now);
+    for (TaskId call : s.launches) {
+      edit_.AddLongerAtEnds(call, !options_.ahead_of_time && call != s.launches.back(), times);
+    }
+    if (options_.ahead_of_time) return times;
+    for (TaskId t : s.between) edit_.AddLongerAtEnds(t, /*with_gap=*/true, times);
+    return times;
   }
 
   void Replace(const CaptureSegment& s, uint32_t id, size_t all_nodes) {
