@@ -42,7 +42,8 @@ double FormatNs(const DeviceSpec& device, const OpWork& work, DType dtype);
 double FormatRatio(const DeviceSpec& device, const OpWork& work, DType from, DType to);
 
 // What `work` takes in two formats by the models (of a product that has a surface in both,
-// costmodel/surface.h, by that one): all that InFormatNs() asks of `work`. Times in ns; 0: not known.
+// costmodel/surface.h, by that one): all that InFormatNs() asks of `work`. Times in ns; 0: not
+// known.
 struct FormatTimes {
   double from = 0, to = 0;
   double least = 0;  // what products take in `to` that do not fit its tensor cores: UnalignedNs()

@@ -104,10 +104,9 @@ std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
   std::vector<std::vector<TaskId>> found(graph.lanes().size());
   Submits submits(graph);
   std::vector<CallsByApi> apis_of(graph.lanes().size());  // that some call without operation is of
-  ForEachSubmission(graph, outcome_of, /*recorded=*/false, submits,
-                    [&](const Task& task, const Outcome&) {
-                      apis_of[task.lane.index()].try_emplace(task.name);
-                    });
+  ForEachSubmission(
+      graph, outcome_of, /*recorded=*/false, submits,
+      [&](const Task& task, const Outcome&) { apis_of[task.lane.index()].try_emplace(task.name); });
   bool any = false;
   for (size_t lane = 0; lane < apis_of.size(); ++lane) {
     CallsByApi& apis = apis_of[lane];

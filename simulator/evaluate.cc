@@ -155,7 +155,8 @@ class LaneRuns {
           return;
         }
         int64_t& bound = e.to_anchor == Anchor::kStart ? at.begin : at.until;
-        bound = std::max(bound, (e.from_anchor == Anchor::kStart ? start_ : end_)[from].ns + e.lag.ns);
+        bound =
+            std::max(bound, (e.from_anchor == Anchor::kStart ? start_ : end_)[from].ns + e.lag.ns);
       }
       const Task& t = graph_.task(at.task);
       at.until = std::max(at.until, at.begin + (t.removed ? 0 : t.duration.ns));

@@ -130,8 +130,8 @@ std::vector<std::string> OptionFolders();
 int LaunchedRanks();
 
 // As long as it lives, the handler of InstallInterruptHandler() writes `before`,
-// how much is done, and `after` on standard error, or nothing without `before`. One at a time; programs with handlers of their
-// own (Python) say nothing.
+// how much is done, and `after` on standard error, or nothing without `before`. One at a time;
+// programs with handlers of their own (Python) say nothing.
 class InterruptNote {
  public:
   // Who `stops` looks at stopped(), and ends with what is done: where something is, the first

@@ -44,7 +44,8 @@ class CommonBegins {
     bool made = false;
     Begun begun;
   };
-  using Ages = std::list<std::pair<std::string, std::shared_ptr<Kept>>>;  // the last asked for first
+  using Ages =
+      std::list<std::pair<std::string, std::shared_ptr<Kept>>>;  // the last asked for first
 
   static void ApplyNext(const Application& next, Begun& begun);
   // A copy of the graph after this list, and what goes with it.
