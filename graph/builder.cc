@@ -21,7 +21,9 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
       graph(tables) {
   for (const Lane& lane : trace.lanes) graph.AddLane(GraphLane{.lane = lane});
   graph.Reserve(trace.rows() * 2, trace.rows() / 2);
+  ReserveLarge(task_start, trace.rows() * 2);
   ReserveLarge(task_end, trace.rows() * 2);
+  ReserveLarge(kind_of_task, trace.rows() * 2);
   ReserveLarge(tables->scopes, trace.rows());
 
   call_kind.assign(trace.names->size(), CallKind::kOther);
@@ -51,29 +53,36 @@ const SyncDetail* Builder::SyncOf(uint32_t correlation) const {
   return detail == kNone ? nullptr : &trace.syncs[detail];
 }
 
-CallKind Builder::KindOf(TaskId call) const {
-  const Task& task = graph.task(call);
-  return task.kind == TaskKind::kCall ? call_kind[task.name.index()] : CallKind::kOther;
+void Builder::Note(const Task& task, Instant begin, Instant end) {
+  task_start.push_back(begin);
+  task_end.push_back(end);
+  kind_of_task.push_back(task.kind == TaskKind::kCall ? call_kind[task.name.index()]
+                                                      : CallKind::kOther);
+}
+
+void Builder::SetStart(TaskId t, Instant start) {
+  task_start[t.index()] = start;
+  graph.mutable_task(t).recorded_start = start;
 }
 
 TaskId Builder::Append(Task task, Instant begin, Instant end) {
   task.recorded_start = begin;
   TaskId t = graph.Append(task);
-  task_end.push_back(end);
+  Note(task, begin, end);
   return t;
 }
 
 TaskId Builder::InsertAfter(TaskId after, Task task, Instant begin, Instant end) {
   task.recorded_start = begin;
   TaskId t = graph.InsertAfter(after, task);
-  task_end.push_back(end);
+  Note(task, begin, end);
   return t;
 }
 
 TaskId Builder::InsertBefore(TaskId before, Task task, Instant begin, Instant end) {
   task.recorded_start = begin;
   TaskId t = graph.InsertBefore(before, task);
-  task_end.push_back(end);
+  Note(task, begin, end);
   return t;
 }
 

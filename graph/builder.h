@@ -62,7 +62,9 @@ struct Builder {
   BuildReport report;
 
   std::vector<CallKind> call_kind;  // by NameId of the trace
-  std::vector<Instant> task_end;    // recorded end, by TaskId
+  // By TaskId: what most rules ask of a task, so that their passes need not read all of it.
+  std::vector<Instant> task_start, task_end;  // as recorded
+  std::vector<CallKind> kind_of_task;         // kOther where it is no call
   std::vector<HostThread> threads;
   std::vector<GpuOp> ops;                         // global order
   std::vector<std::vector<uint32_t>> stream_ops;  // by LaneId: indices into ops, in order
@@ -75,8 +77,8 @@ struct Builder {
   std::vector<std::pair<uint32_t, uint32_t>> event_waits;
 
   bool typical_lags() const { return options.lags == Lags::kTypical; }
-  CallKind KindOf(TaskId call) const;
-  Instant Start(TaskId t) const { return graph.task(t).recorded_start; }
+  CallKind KindOf(TaskId t) const { return kind_of_task[t.index()]; }
+  Instant Start(TaskId t) const { return task_start[t.index()]; }
   Instant End(TaskId t) const { return task_end[t.index()]; }
   Duration RecordedDuration(TaskId t) const { return End(t) - Start(t); }
 
@@ -84,6 +86,7 @@ struct Builder {
   TaskId Append(Task task, Instant begin, Instant end);
   TaskId InsertAfter(TaskId after, Task task, Instant begin, Instant end);
   TaskId InsertBefore(TaskId before, Task task, Instant begin, Instant end);
+  void SetStart(TaskId t, Instant start);  // recorded_start
   void AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor from_anchor = Anchor::kEnd,
                Anchor to_anchor = Anchor::kStart);
   // The call with this correlation id (the runtime call when a driver call shares it), or None.
@@ -96,6 +99,8 @@ struct Builder {
   static constexpr uint32_t kNone = 0xffffffff;
 
  private:
+  void Note(const Task& task, Instant begin, Instant end);  // in the columns
+
   IdTable<TaskId> call_of_correlation_{TaskId::None()};
   IdTable<uint32_t> sync_of_correlation_{kNone};
 };

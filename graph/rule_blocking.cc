@@ -52,7 +52,7 @@ class BlockingCalls {
       last_copy_ = Builder::kNone;
       for (Told& told : told_) told.by_lane.assign(b_.stream_ops.size(), Builder::kNone);
       for (TaskId t : thread.tasks) {
-        if (b_.graph.task(t).kind == TaskKind::kCall) Examine(t);
+        if (b_.KindOf(t) != CallKind::kOther) Examine(t);
       }
     }
     LearnPosts();
@@ -325,8 +325,8 @@ class BlockingCalls {
               .scope = call.scope,
               .kind = TaskKind::kWait};
     call.duration = end - done;
-    call.recorded_start = done;
     call.earliest = {};
+    b_.SetStart(w.call, done);
     TaskId t = b_.InsertBefore(w.call, wait, begin, done);
     b_.waits.resize(b_.graph.size(), false);
     b_.op_of_task.resize(b_.graph.size(), Builder::kNone);

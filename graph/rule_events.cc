@@ -124,8 +124,7 @@ class EventRule {
         if (place == Place::kPlain) plain_waits.push_back(call);
         continue;
       }
-      uint32_t op =
-          b_.graph.task(call).kind == TaskKind::kCall ? ops_of_call_[call.index()] : Builder::kNone;
+      const uint32_t op = ops_of_call_[call.index()];
       if (op == Builder::kNone) continue;
       bool collective = b_.graph.task(b_.ops[op].task).kind == TaskKind::kCollective;
       if (collective) {

@@ -100,22 +100,81 @@ std::optional<size_t> CallerOf(const Builder& b, std::span<const OwnWork> own, c
   return best;
 }
 
-// Index into `tasks` of the last task that starts at or before `t`.
-std::optional<size_t> TaskAt(const Builder& b, const std::vector<TaskId>& tasks, Instant t) {
-  auto it =
-      std::partition_point(tasks.begin(), tasks.end(), [&](TaskId id) { return b.Start(id) <= t; });
-  if (it == tasks.begin()) return std::nullopt;
-  return static_cast<size_t>(it - tasks.begin()) - 1;
-}
+// A thread whose time is split. What is inserted stands on its lane alone, until Done() puts all of
+// it into HostThread::tasks: one by one would take the length of the recording each time.
+class Split {
+ public:
+  // A task of the thread, and the last in HostThread::tasks that is not behind it.
+  struct Place {
+    TaskId task;
+    size_t recorded = 0;
+  };
+
+  Split(Builder& b, HostThread& thread) : b_(b), tasks_(thread.tasks), lane_(thread.lane) {}
+  LaneId lane() const { return lane_; }
+
+  // The last task that starts at or before `t`.
+  std::optional<Place> At(Instant t) const {
+    const auto it = std::partition_point(tasks_.begin(), tasks_.end(),
+                                         [&](TaskId id) { return b_.Start(id) <= t; });
+    if (it == tasks_.begin()) return std::nullopt;
+    Place at{*(it - 1), static_cast<size_t>(it - tasks_.begin()) - 1};
+    if (last_.task.valid() && last_.recorded == at.recorded && b_.Start(last_.task) <= t) {
+      at = last_;
+    }
+    for (Place next = at; Advance(next) && b_.Start(next.task) <= t;) at = next;
+    return at;
+  }
+
+  // To the next task of the thread; false: there is none.
+  bool Advance(Place& at) const {
+    at.task = b_.graph.task(at.task).lane_next;
+    const size_t next = at.recorded + 1;
+    if (next < tasks_.size() && tasks_[next] == at.task) at.recorded = next;
+    return at.task.valid();
+  }
+
+  // Behind `at`, which is moved to it.
+  void Insert(Place& at, const Task& task, Instant begin, Instant end) {
+    at.task = b_.InsertAfter(at.task, task, begin, end);
+    behind_.push_back(at.recorded);
+    last_ = at;
+  }
+
+  void Done() {
+    if (behind_.empty()) return;
+    std::ranges::sort(behind_);
+    behind_.erase(std::unique(behind_.begin(), behind_.end()), behind_.end());
+    std::vector<TaskId> all;
+    all.reserve(tasks_.size() + 4 * behind_.size());
+    size_t copied = 0;
+    for (size_t recorded : behind_) {
+      all.insert(all.end(), tasks_.begin() + static_cast<std::ptrdiff_t>(copied),
+                 tasks_.begin() + static_cast<std::ptrdiff_t>(recorded) + 1);
+      copied = recorded + 1;
+      Place at{tasks_[recorded], recorded};
+      while (Advance(at) && at.recorded == recorded) all.push_back(at.task);
+    }
+    all.insert(all.end(), tasks_.begin() + static_cast<std::ptrdiff_t>(copied), tasks_.end());
+    tasks_ = std::move(all);
+  }
+
+ private:
+  Builder& b_;
+  std::vector<TaskId>& tasks_;
+  LaneId lane_;
+  std::vector<size_t> behind_;  // of tasks_: something was inserted behind it
+  Place last_;                  // what was inserted last
+};
 
 class HandOff {
  public:
-  HandOff(Builder& b, const HostThread& engine, HostThread& caller, const OwnWork& callers)
+  HandOff(Builder& b, const HostThread& engine, Split& caller, const OwnWork& callers)
       : b_(b), engine_(engine), caller_(caller), callers_(callers) {}
 
   // Splits the caller's time around `group`. False when the caller is inside a CUDA call then.
   bool Apply(const Group& group) {
-    std::optional<size_t> at = TaskAt(b_, caller_.tasks, group.begin);
+    const std::optional<Split::Place> at = caller_.At(group.begin);
     if (!at) return false;
     TaskId trigger = SplitAtTrigger(*at, group);
     if (!trigger.valid()) return false;
@@ -158,33 +217,31 @@ class HandOff {
     return {};
   }
 
-  TaskId AddHost(size_t& index, std::string_view name, TaskKind kind, Instant begin, Instant end) {
-    TaskId before = caller_.tasks[index];
+  TaskId AddHost(Split::Place& at, std::string_view name, TaskKind kind, Instant begin,
+                 Instant end) {
     Task task{.duration = kind == TaskKind::kWait ? Duration{} : end - begin,
               .name = b_.graph.AddName(name),
-              .lane = caller_.lane,
-              .scope = ScopeFrom(before, begin),
+              .lane = caller_.lane(),
+              .scope = ScopeFrom(at.task, begin),
               .kind = kind};
-    TaskId t = b_.InsertAfter(before, task, begin, end);
-    caller_.tasks.insert(caller_.tasks.begin() + static_cast<std::ptrdiff_t>(++index), t);
-    return t;
+    caller_.Insert(at, task, begin, end);
+    return at.task;
   }
 
-  // Turns [wait_from, to] of the caller, which follows task `index`, into a wait for the engine's
-  // task `target` and host work after it.
-  void AddWait(size_t& index, Instant wait_from, TaskId target, Instant to) {
-    TaskId wait =
-        AddHost(index, "(waits for backward)", TaskKind::kWait, wait_from, b_.End(target));
+  // Turns [wait_from, to] of the caller, which follows `at`, into a wait for the engine's task
+  // `target` and host work after it.
+  void AddWait(Split::Place& at, Instant wait_from, TaskId target, Instant to) {
+    TaskId wait = AddHost(at, "(waits for backward)", TaskKind::kWait, wait_from, b_.End(target));
     b_.AddEdge(target, wait, {}, Rule::kHandOff, Anchor::kEnd, Anchor::kEnd);
     if (to > b_.End(target)) {
-      AddHost(index, "(returns from backward)", TaskKind::kHost, b_.End(target), to);
+      AddHost(at, "(returns from backward)", TaskKind::kHost, b_.End(target), to);
     }
   }
 
   // Splits the stretch of the caller that holds group.begin; returns the task whose end starts the
   // engine, and turns this and the following silent stretches into waits (T2).
-  TaskId SplitAtTrigger(size_t index, const Group& group) {
-    TaskId here = caller_.tasks[index];
+  TaskId SplitAtTrigger(Split::Place at, const Group& group) {
+    const TaskId here = at.task;
     Instant from = b_.End(here), to;
     TaskId trigger;
     if (from <= group.begin) {  // in the gap after `here`
@@ -192,7 +249,7 @@ class HandOff {
       if (to < group.begin) return TaskId::None();
       b_.graph.mutable_task(here).gap = {};
       trigger = group.begin > from
-                    ? AddHost(index, "(starts backward)", TaskKind::kHost, from, group.begin)
+                    ? AddHost(at, "(starts backward)", TaskKind::kHost, from, group.begin)
                     : here;
     } else if (b_.graph.task(here).kind == TaskKind::kHost) {
       to = from;
@@ -208,35 +265,35 @@ class HandOff {
     }
     TaskId target = EngineEndIn(group.begin, to);
     if (target.valid()) {
-      AddWait(index, group.begin, target, to);
+      AddWait(at, group.begin, target, to);
     } else if (to > group.begin) {
-      AddHost(index, "(starts backward)", TaskKind::kHost, group.begin, to);
+      AddHost(at, "(starts backward)", TaskKind::kHost, group.begin, to);
     }
-    b_.graph.mutable_task(caller_.tasks[index]).gap = after_gap_;
-    WaitUntilOwnEvent(index, group);
+    b_.graph.mutable_task(at.task).gap = after_gap_;
+    WaitUntilOwnEvent(at, group);
     return trigger;
   }
 
   // Rule T2 for the stretches after the first: gaps and host work between here and the caller's
   // first own event after the group.
-  void WaitUntilOwnEvent(size_t index, const Group& group) {
+  void WaitUntilOwnEvent(Split::Place at, const Group& group) {
     const OwnEvent* next = callers_.Next(group.end);
     Instant limit = next == nullptr ? group.end + Duration::Ms(1) : next->begin;
-    while (index < caller_.tasks.size() && b_.Start(caller_.tasks[index]) < limit) {
-      TaskId here = caller_.tasks[index];
+    while (at.task.valid() && b_.Start(at.task) < limit) {
+      const TaskId here = at.task;
       Instant from = b_.End(here), to = from + b_.graph.task(here).gap;
       TaskId target = to - from > kShortestWait ? EngineEndIn(from, to) : TaskId::None();
       if (target.valid() && b_.Start(target) >= group.begin) {
         b_.graph.mutable_task(here).gap = {};
-        AddWait(index, from, target, to);
+        AddWait(at, from, target, to);
       }
-      ++index;
+      caller_.Advance(at);
     }
   }
 
   Builder& b_;
   const HostThread& engine_;
-  HostThread& caller_;
+  Split& caller_;
   const OwnWork& callers_;
   Duration after_gap_;
   Instant own_end_ = Instant::Min();  // of the operator's own time that was split
@@ -246,16 +303,19 @@ class HandOff {
 
 void AddHandOffs(Builder& b) {
   const std::vector<OwnWork> own(b.threads.begin(), b.threads.end());
+  std::vector<Split> splits;
+  for (HostThread& thread : b.threads) splits.emplace_back(b, thread);
   uint64_t unmatched = 0;
   for (const HostThread& engine : b.threads) {
     if (!engine.backward) continue;
     for (const Group& group : GroupsOf(b, own, engine)) {
       const std::optional<size_t> caller = CallerOf(b, own, group);
       bool done =
-          caller.has_value() && HandOff(b, engine, b.threads[*caller], own[*caller]).Apply(group);
+          caller.has_value() && HandOff(b, engine, splits[*caller], own[*caller]).Apply(group);
       done ? ++b.report.handoffs : ++unmatched;
     }
   }
+  for (Split& split : splits) split.Done();
   if (unmatched > 0) {
     b.report.warnings.push_back(fmt::format(
         "{} stretches of backward work have no thread that waits for them; they stay where they "

@@ -151,11 +151,14 @@ class StepsOfOps {
 // nothing.
 void MarkLanes(Graph& graph, std::span<const Instant> start) {
   std::vector<TaskId> first(graph.steps().size());
-  for (size_t i = 0; i < graph.size(); ++i) {
-    const Task& task = graph.tasks()[i];
-    if (!IsGpu(task.kind)) continue;
-    TaskId& of_step = first[task.step];
-    if (!of_step.valid() || start[i] < start[of_step.index()]) of_step = TaskId(i);
+  for (const GraphLane& lane : graph.lanes()) {
+    if (lane.lane.kind == LaneKind::kThread) continue;
+    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
+      if (!IsGpu(graph.task(t).kind)) continue;
+      TaskId& of_step = first[graph.task(t).step];
+      const auto place = [&](TaskId task) { return std::pair(start[task.index()], task); };
+      if (!of_step.valid() || place(t) < place(of_step)) of_step = t;
+    }
   }
   if (graph.steps()[0].label == kBeforeTheFirstStep) first[0] = TaskId::None();
   for (size_t l = 0; l < graph.lanes().size(); ++l)
@@ -219,8 +222,7 @@ void FindBegins(Builder& b, const StepsOfOps& of_ops) {
 
 void RecordPeriods(Builder& b) {
   size_t n = b.graph.steps().size();
-  std::vector<Instant> start(b.graph.size());
-  for (size_t i = 0; i < b.graph.size(); ++i) start[i] = b.Start(TaskId(i));
+  const std::vector<Instant>& start = b.task_start;
   b.report.window = *std::max_element(b.task_end.begin(), b.task_end.end()) -
                     *std::min_element(start.begin(), start.end());
   if (n == 1) {
@@ -241,18 +243,22 @@ void RecordPeriods(Builder& b) {
   }
 }
 
+// In the order of tasks, which is that of memory.
+void AssignHostSteps(Builder& b, const std::vector<Instant>& begins) {
+  std::vector<uint16_t> last(b.graph.lanes().size());  // found on each lane
+  for (size_t i = 0; i < b.graph.size(); ++i) {
+    const LaneId lane = b.graph.tasks()[i].lane;
+    if (b.graph.lane(lane).lane.kind == LaneKind::kStream) continue;
+    uint16_t& step = last[lane.index()];
+    step = StepAt(begins, b.task_start[i], step);
+    if (step != 0) b.graph.mutable_task(TaskId(i)).step = step;
+  }
+}
+
 }  // namespace
 
 void AssignSteps(Builder& b) {
-  const std::vector<Instant> begins = AddSteps(b);
-  for (size_t lane = 0; lane < b.graph.lanes().size(); ++lane) {
-    bool stream = b.graph.lane(LaneId(lane)).lane.kind == LaneKind::kStream;
-    if (stream) continue;
-    uint16_t step = 0;
-    for (TaskId t = b.graph.lane(LaneId(lane)).first; t.valid(); t = b.graph.task(t).lane_next) {
-      b.graph.mutable_task(t).step = step = StepAt(begins, b.Start(t), step);
-    }
-  }
+  AssignHostSteps(b, AddSteps(b));
   CloseLoneStep(b);
   const StepsOfOps of_ops(b);
   for (size_t lane = 0; lane < b.graph.lanes().size(); ++lane) {

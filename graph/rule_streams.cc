@@ -36,28 +36,47 @@ TaskKind KindOfRow(const Trace& t, size_t row, std::vector<uint8_t>& collective_
   return c == 2 ? TaskKind::kCollective : TaskKind::kKernel;
 }
 
-void CollectOps(Builder& b) {
-  const Trace& t = b.trace;
+// Rows of GPU work by (start, end, row).
+std::vector<uint32_t> RowsInOrder(const Trace& t) {
+  std::vector<uint32_t> rows;
+  const auto before = [&](uint32_t x, uint32_t y) {
+    if (t.start[x] != t.start[y]) return t.start[x] < t.start[y];
+    return std::pair(t.duration[x], x) < std::pair(t.duration[y], y);
+  };
+  std::vector<std::ptrdiff_t> streams = {0};  // where the rows of each begin, and their end
   for (size_t lane = 0; lane < t.lanes.size(); ++lane) {
     if (t.lanes[lane].kind != LaneKind::kStream) continue;
     for (size_t row = t.lane_begin[lane]; row < t.lane_begin[lane + 1]; ++row) {
-      if (!IsGpuWork(t.kind[row])) continue;
-      GpuOp op{.row = static_cast<uint32_t>(row),
-               .lane = LaneId(lane),
-               .start = t.start[row],
-               .end = t.End(row)};
-      op.call = b.CallOf(t.correlation[row]);
-      if (op.call.valid()) {
-        op.call_start = b.Start(op.call);
-        op.call_end = b.End(op.call);
-        b.report.early += op.start + kClockSkew < op.call_start;
-      }
-      b.ops.push_back(op);
+      if (IsGpuWork(t.kind[row])) rows.push_back(static_cast<uint32_t>(row));
+    }
+    const auto stream = rows.begin() + streams.back();
+    if (!std::is_sorted(stream, rows.end(), before)) std::sort(stream, rows.end(), before);
+    streams.push_back(std::ssize(rows));
+  }
+  for (size_t merged = 1; merged + 1 < streams.size(); merged *= 2) {
+    for (size_t i = 0; i + merged + 1 < streams.size(); i += 2 * merged) {
+      const size_t end = std::min(i + 2 * merged, streams.size() - 1);
+      std::inplace_merge(rows.begin() + streams[i], rows.begin() + streams[i + merged],
+                         rows.begin() + streams[end], before);
     }
   }
-  std::sort(b.ops.begin(), b.ops.end(), [](const GpuOp& x, const GpuOp& y) {
-    return std::tie(x.start, x.end, x.row) < std::tie(y.start, y.end, y.row);
-  });
+  return rows;
+}
+
+void CollectOps(Builder& b) {
+  const Trace& t = b.trace;
+  const std::vector<uint32_t> rows = RowsInOrder(t);
+  b.ops.reserve(rows.size());
+  for (uint32_t row : rows) {
+    GpuOp op{.row = row, .lane = t.lane[row], .start = t.start[row], .end = t.End(row)};
+    op.call = b.CallOf(t.correlation[row]);
+    if (op.call.valid()) {
+      op.call_start = b.Start(op.call);
+      op.call_end = b.End(op.call);
+      b.report.early += op.start + kClockSkew < op.call_start;
+    }
+    b.ops.push_back(op);
+  }
 }
 
 // Marks operations whose call launched more than one, and the first of those on each stream.

@@ -3,6 +3,7 @@
 // (CONTRIBUTING.md): below 1 is good.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "graph/build.h"
@@ -44,6 +45,55 @@ void BM_BuildGraph(benchmark::State& state) {
   Report(state, trace->rows(), 300);
 }
 BENCHMARK(BM_BuildGraph)->Unit(benchmark::kMillisecond);
+
+// The recording so many times over, lane by lane; times and ids go on from copy to copy.
+std::shared_ptr<const Trace> Repeated(const Trace& one, uint32_t times) {
+  auto many = std::make_shared<Trace>();
+  many->names = one.names;
+  many->lanes = one.lanes;
+  many->kernels = one.kernels;
+  many->copies = one.copies;
+  many->ops = one.ops;
+  many->collectives = one.collectives;
+  many->syncs = one.syncs;
+  many->devices = one.devices;
+  many->ranks = one.ranks;
+  many->provenance = one.provenance;
+  Instant end;
+  for (size_t row = 0; row < one.rows(); ++row) end = std::max(end, one.End(row));
+  const Duration window = end - Instant{} + Duration::Ms(1);
+  const uint32_t ids = *std::ranges::max_element(one.correlation) + 1;
+  many->lane_begin = {0};
+  for (size_t lane = 0; lane < one.lanes.size(); ++lane) {
+    for (uint32_t copy = 0; copy < times; ++copy) {
+      for (size_t row = one.lane_begin[lane]; row < one.lane_begin[lane + 1]; ++row) {
+        const uint32_t id = one.correlation[row];
+        many->start.push_back(one.start[row] + window * copy);
+        many->duration.push_back(one.duration[row]);
+        many->lane.push_back(one.lane[row]);
+        many->name.push_back(one.name[row]);
+        many->kind.push_back(one.kind[row]);
+        many->correlation.push_back(id == 0 ? 0 : id + copy * ids);
+        many->detail.push_back(one.detail[row]);
+      }
+    }
+    many->lane_begin.push_back(static_cast<uint32_t>(many->rows()));
+  }
+  return many;
+}
+
+// Four million events: what an event costs where the graph fits no cache.
+void BM_BuildLargeGraph(benchmark::State& state) {
+  const auto one = Input();
+  const auto trace = Repeated(*one, static_cast<uint32_t>(4'000'000 / one->rows() + 1));
+  for (auto _ : state) {
+    const auto built = BuildGraph(trace);
+    if (!built.ok()) state.SkipWithError("no graph");
+    benchmark::DoNotOptimize(built);
+  }
+  Report(state, trace->rows(), 300);
+}
+BENCHMARK(BM_BuildLargeGraph)->Unit(benchmark::kMillisecond);
 
 void BM_ReplayOrderKept(benchmark::State& state) {
   const Graph& graph = Built().graph;
