@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/id_table.h"
+#include "base/sort_runs.h"
 
 namespace daydream {
 namespace {
@@ -19,8 +20,7 @@ uint64_t WorkOf(const Trace& trace, size_t row) {
 }
 
 void SortByStart(std::vector<Launch>& launches) {
-  std::stable_sort(launches.begin(), launches.end(),
-                   [](const Launch& a, const Launch& b) { return a.start < b.start; });
+  SortRuns(launches, [](const Launch& a, const Launch& b) { return a.start < b.start; });
 }
 
 std::vector<Launch> Operators(const Trace& trace) {

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "base/check.h"
+#include "base/sort_runs.h"
 #include "trace/rows/far_events.h"
 
 namespace daydream {
@@ -57,6 +58,11 @@ uint64_t TornPairs(std::span<LaneRows* const> lanes, const FarEvents& found) {
   }));
 }
 
+// From the one to the other; 0 the other way round.
+uint64_t Apart(Instant from, Instant to) {
+  return to > from ? static_cast<uint64_t>(to.ns) - static_cast<uint64_t>(from.ns) : 0;
+}
+
 }  // namespace
 
 size_t TraceBuilder::KernelHash::operator()(const KernelDetail& d) const {
@@ -78,6 +84,10 @@ size_t TraceBuilder::SyncHash::operator()(const SyncDetail& d) const {
 }
 
 TraceBuilder::TraceBuilder() = default;
+
+TraceBuilder::Extent TraceBuilder::Wider(Extent a, std::pair<Instant, Instant> b) {
+  return {std::min(a.first, b.first), std::max(a.last, b.second)};
+}
 
 LaneId TraceBuilder::AddLane(LaneKind kind, int64_t process, int64_t number, int32_t device,
                              int32_t rank) {
@@ -154,17 +164,38 @@ void TraceBuilder::ReserveColumns() {
 }
 
 void TraceBuilder::FillLane(LaneId lane, Instant origin, std::span<uint32_t> row_of) {
-  lane_rows_[lane.index()].HandOut([&](const TraceRow& row, uint32_t place) {
-    if (row.left_out) return;
-    if (!row_of.empty()) row_of[place] = static_cast<uint32_t>(trace_.rows());
-    trace_.start.push_back(Instant{row.start.ns - origin.ns});
-    trace_.duration.push_back(row.duration);
-    trace_.lane.push_back(lane);
-    trace_.name.push_back(row.name);
-    trace_.kind.push_back(row.kind);
-    trace_.correlation.push_back(row.correlation);
-    trace_.detail.push_back(row.detail);
+  constexpr size_t kAtOnce = 1024;  // what is made room for is written while it is in the cache
+  lane_rows_[lane.index()].HandOutRuns([&](const LaneRows::Run& run) {
+    for (size_t begin = 0; begin < run.order.size(); begin += kAtOnce) {
+      const auto order = run.order.subspan(begin, std::min(kAtOnce, run.order.size() - begin));
+      size_t to = trace_.rows();
+      ResizeColumns(to + order.size());
+      for (uint16_t at : order) {
+        const TraceRow& row = run.rows[at];
+        if (row.left_out) continue;
+        if (!row_of.empty()) row_of[run.first_place + at] = static_cast<uint32_t>(to);
+        trace_.start[to] = Instant{row.start.ns - origin.ns};
+        trace_.duration[to] = row.duration;
+        trace_.lane[to] = lane;
+        trace_.name[to] = row.name;
+        trace_.kind[to] = row.kind;
+        trace_.correlation[to] = row.correlation;
+        trace_.detail[to] = row.detail;
+        ++to;
+      }
+      ResizeColumns(to);
+    }
   });
+}
+
+void TraceBuilder::ResizeColumns(size_t rows) {
+  trace_.start.resize(rows);
+  trace_.duration.resize(rows);
+  trace_.lane.resize(rows);
+  trace_.name.resize(rows);
+  trace_.kind.resize(rows);
+  trace_.correlation.resize(rows);
+  trace_.detail.resize(rows);
 }
 
 void TraceBuilder::GroupDependencies(const std::vector<uint32_t>& lane_first) {
@@ -217,6 +248,11 @@ absl::Status TraceBuilder::LeaveOutFarEvents() {
 }
 
 absl::Status TraceBuilder::LeaveOutFarEventsOf(std::span<LaneRows* const> lanes) {
+  Extent all{Instant{INT64_MAX}, Instant{INT64_MIN}};
+  for (const LaneRows* lane : lanes) all = Wider(all, lane->Extent());
+  if (all.first <= all.last && Apart(all.first, all.last) < uint64_t(kShortestFarGap.ns)) {
+    return absl::OkStatus();  // nothing can be far from anything
+  }
   for (;;) {
     const auto found = FindFarEvents([&](const auto& add) {
       for (LaneRows* lane : lanes) {
@@ -254,6 +290,7 @@ void TraceBuilder::LeaveOut(std::span<LaneRows* const> lanes, const FarEvents& f
     lane->ForEach([&](TraceRow& row) {
       if (row.left_out || IsNear(row, found)) return;
       row.left_out = true;
+      any_left_out_ = true;
       --rows_;
       if (named.empty()) named = names().Get(row.name).substr(0, 60);
     });
@@ -273,25 +310,29 @@ void TraceBuilder::LeaveOut(std::span<LaneRows* const> lanes, const FarEvents& f
   }
 }
 
-void TraceBuilder::LeaveOutFarAllocations() {
-  Instant first{INT64_MAX}, last{INT64_MIN};
+TraceBuilder::Extent TraceBuilder::Recorded() {
+  Extent all{Instant{INT64_MAX}, Instant{INT64_MIN}};
   for (LaneRows& lane : lane_rows_) {
+    if (!any_left_out_) {
+      all = Wider(all, lane.Extent());
+      continue;
+    }
     lane.ForEach([&](const TraceRow& row) {
-      if (row.left_out) return;
-      first = std::min(first, row.start);
-      last = std::max(last, row.start + row.duration);
+      if (!row.left_out) all = Wider(all, {row.start, row.start + row.duration});
     });
   }
+  return all;
+}
+
+void TraceBuilder::LeaveOutFarAllocations(Extent recorded) {
+  const auto [first, last] = recorded;
   if (first > last) return;
-  const auto apart = [](Instant from, Instant to) {  // 0 the other way round
-    return to > from ? static_cast<uint64_t>(to.ns) - static_cast<uint64_t>(from.ns) : 0;
-  };
-  const uint64_t whole = apart(first, last);
+  const uint64_t whole = Apart(first, last);
   if (whole > UINT64_MAX / kFarGapFactor) return;
   const uint64_t gap =
       std::max(static_cast<uint64_t>(kShortestFarGap.ns), whole * uint64_t{kFarGapFactor});
   const size_t far = std::erase_if(trace_.allocations, [&](const Allocation& a) {
-    return apart(a.at, first) >= gap || apart(last, a.at) >= gap;
+    return Apart(a.at, first) >= gap || Apart(last, a.at) >= gap;
   });
   if (far == 0) return;
   Count("allocations far from all events",
@@ -321,16 +362,14 @@ absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
                        .fix = "record fewer steps"});
   }
   DD_RETURN_IF_ERROR(LeaveOutFarEvents());
-  if (!trace_.allocations.empty()) LeaveOutFarAllocations();
-  Instant origin{rows_ == 0 ? 0 : INT64_MAX};
+  const Extent recorded = Recorded();
+  if (!trace_.allocations.empty()) LeaveOutFarAllocations(recorded);
+  const Instant origin = rows_ == 0 ? Instant{} : recorded.first;
   std::vector<uint32_t> lane_first;  // by lane: how many events those before it have
   uint32_t first = 0;
   for (LaneRows& lane : lane_rows_) {
     lane_first.push_back(first);
     first += lane.size();
-    lane.ForEach([&](const TraceRow& row) {
-      if (!row.left_out) origin = std::min(origin, row.start);
-    });
   }
   ForgetIndexes();
   if (!trace_.dependencies.empty()) GroupDependencies(lane_first);
@@ -346,9 +385,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
   FinishDependencies(row_of);
   for (Allocation& a : trace_.allocations) a.at = Instant{a.at.ns - origin.ns};
   const auto earlier = [](const Allocation& a, const Allocation& b) { return a.at < b.at; };
-  if (!std::is_sorted(trace_.allocations.begin(), trace_.allocations.end(), earlier)) {
-    std::stable_sort(trace_.allocations.begin(), trace_.allocations.end(), earlier);
-  }
+  SortRuns(trace_.allocations, earlier);
   trace_.clock_origin_ns = clock_base_ns_ + origin.ns;
   FinishProvenance();
   if (finish_) finish_(trace_);

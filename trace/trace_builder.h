@@ -116,8 +116,16 @@ class TraceBuilder {
   absl::Status LeaveOutFarEventsOf(std::span<LaneRows* const> lanes);
   void LeaveOut(std::span<LaneRows* const> lanes, const FarEvents& found);
   absl::Status TimesApart(const FarEvents& found, uint64_t torn) const;
-  void LeaveOutFarAllocations();
+  // Of rows that are not left out: the first start and the last end; of none, the first behind the
+  // last.
+  struct Extent {
+    Instant first, last;
+  };
+  static Extent Wider(Extent a, std::pair<Instant, Instant> b);
+  Extent Recorded();
+  void LeaveOutFarAllocations(Extent recorded);
   void ReserveColumns();
+  void ResizeColumns(size_t rows);
   // The rows of a lane, in order, at the end of the columns. `row_of`, if not empty, gets where
   // each event of the lane went.
   void FillLane(LaneId lane, Instant origin, std::span<uint32_t> row_of);
@@ -131,6 +139,7 @@ class TraceBuilder {
   Trace trace_;
   std::vector<LaneRows> lane_rows_;  // by lane
   std::vector<uint16_t> lane_of_;    // by event, as added: what a dependency names
+  bool any_left_out_ = false;
   size_t rows_ = 0;
   absl::flat_hash_map<std::tuple<uint8_t, int64_t, int64_t, int32_t, int32_t>, LaneId> lane_ids_;
   RowTable<KernelDetail, KernelHash> kernel_rows_;

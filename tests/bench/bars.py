@@ -78,7 +78,7 @@ def ask(bars, trace, runs, at):
         return least([PROGRAM, *args], runs) if trace.exists() else None
 
     gzip = least(["gzip", "-dc", trace], runs) if trace.exists() else None
-    imported = daydream("import", trace, "-o", at / "out.ddtrace")
+    imported = daydream("import", trace, "-f", "-o", at / "out.ddtrace")
     whatif = daydream("whatif", trace)
     bars.ratio("import of gzip", imported, gzip, "gzip -dc", 0.45)
     bars.ratio("whatif", whatif, gzip, "gzip -dc", None)

@@ -78,6 +78,52 @@ TEST(KinetoEvent, NothingIsLeftOfTheEventBefore) {
   EXPECT_EQ(after.args.graph_node, 0u);
 }
 
+// Flows and instants are not read but skipped up to their brace, whatever their strings hold.
+TEST(KinetoEvent, SkippedEventsEndAtTheirOwnBrace) {
+  const std::string_view kinds[] = {
+      R"({"ph": "s", "id": 1, "pid": 1, "tid": 1, "ts": 1, "cat": "ac2g", "name": "ac2g"})",
+      R"({"ph": "f", "id": 1, "pid": 1, "tid": 1, "ts": 1, "cat": "fwdbwd", "name": "fwdbwd"})",
+      R"({"ph": "t", "id": 1, "pid": "a}", "ts": 1, "cat": "ac2g", "name": "x"})",
+      R"({"ph": "t", "id": 1, "pid": 1, "ts": 1, "cat": "async_npu", "name": "ac2"})",
+      R"({"ph": "s", "id": 1, "args": {"a": [1, "]"]}, "cat": "ac2g"})",
+      R"({"ph": "i", "s": "t", "name": "x[memory]", "ts": 3, "args": {"Bytes": 4}})",
+      R"({"ph": "i", "s": "g", "name": "Iteration Start", "ts": 3})",
+  };
+  std::mt19937 random(5);
+  const auto below = [&](size_t n) { return random() % n; };
+  size_t skipped = 0;
+  for (int i = 0; i < 60'000; ++i) {
+    std::string text(kinds[below(std::size(kinds))]);
+    constexpr std::string_view kBytes = "\"{}[]:|\\,fw2";
+    const size_t changes = below(3);
+    for (size_t change = 0; change < changes; ++change) {
+      text.insert(12 + below(text.size() - 12), 1, kBytes[below(kBytes.size())]);
+    }
+    text += below(9) == 0 ? "x" : below(2) == 0 ? " , " : "]";
+    const std::string padded = text + std::string(kJsonPadding, '\0');
+    const char* end = padded.data() + text.size();
+    KinetoEvent event;
+    JsonKeys keys;
+    const char* p = padded.data();
+    const ParseResult result = ParseKinetoEvent(&p, end, &event, &keys);
+    const char* behind = JsonSkipper().Skip(padded.data(), end);
+    if (behind == nullptr || (*SkipBlanks(behind) != ',' && *SkipBlanks(behind) != ']')) continue;
+    const std::string_view body(padded.data(), static_cast<size_t>(behind - padded.data()));
+    const auto has = [&](std::string_view part) { return body.find(part) != body.npos; };
+    if (event.phase == 'i' && has(kMemoryMark)) {
+      EXPECT_TRUE(event.name.present() || changes > 0) << text;
+    } else if (has("fwdbwd") || has("ac2g") || !has("async_npu")) {
+      ++skipped;
+      ASSERT_EQ(result, ParseResult::kOk) << text;
+      ASSERT_EQ(p, behind) << text;
+      ASSERT_EQ(event.category.text, has("fwdbwd") ? "fwdbwd" : "") << text;
+    } else {
+      EXPECT_TRUE(event.category.text == "async_npu" || changes > 0) << text;
+    }
+  }
+  EXPECT_GT(skipped, 10'000u);
+}
+
 // All that was read, and where it ended.
 std::string Told(ParseResult result, const char* behind, const KinetoEvent& e) {
   std::string out =

@@ -293,8 +293,19 @@ class Encoder {
     definition_bytes_ += 32;
   }
 
-  // The row of the chunk's table of used signatures.
+  // The row of the chunk's table of used signatures. Rows of equal names and details have equal
+  // ones: mostly that is all that is to be looked at.
   uint32_t SignatureOf(size_t row, const RowDetails& d, uint32_t columns) {
+    const Alike alike{trace_.name[row].value, trace_.detail[row],
+                      columns << 8 | static_cast<uint32_t>(trace_.kind[row]), sequence_};
+    auto& [known, used] =
+        recent_[(alike.name + 31 * alike.detail + 7 * alike.kind_and_columns) % recent_.size()];
+    if (known == alike) return used;
+    known = alike;
+    return used = FindSignature(row, d, columns);
+  }
+
+  uint32_t FindSignature(size_t row, const RowDetails& d, uint32_t columns) {
     const auto next = static_cast<uint32_t>(signature_ids_.size());
     const auto [known, is_new] = signature_ids_.try_emplace(KeyOf(trace_, row, d), next);
     if (is_new) AddSignature(row, d);
@@ -376,6 +387,16 @@ class Encoder {
   std::vector<uint32_t> string_ids_, collective_ids_;  // by NameId, by row of collectives
   absl::flat_hash_map<SignatureKey, uint32_t> signature_ids_;
   absl::flat_hash_map<uint64_t, uint32_t> used_;  // (signature id, columns) of this chunk
+  struct Alike {
+    uint32_t name = 0, detail = 0, kind_and_columns = 0;
+    uint32_t chunk = 0;  // the first has a header alone
+    bool operator==(const Alike&) const = default;
+  };
+  struct Recent {
+    Alike alike;
+    uint32_t used = 0;
+  };
+  std::array<Recent, 1024> recent_{};
   uint32_t strings_ = 0, lanes_ = 0, collectives_ = 0, sequence_ = 0;
   uint64_t offset_ = 0;
   pb::Index index_;

@@ -49,6 +49,11 @@ inline const char* ReadJsonString(const char* p, const char* end, JsonString* va
 
 // Behind the value at `p`, which goes to `*value` when it is a whole number or a string of one.
 inline const char* ReadJsonInteger(const char* p, const char* end, int64_t* value) {
+  if (const JsonDigits digits = ReadJsonDigits(p);  // most are short
+      digits.count > 0 && EndsJsonScalar(p[digits.count])) {
+    *value = digits.value;
+    return p + digits.count;
+  }
   int quoted = *p == '"' ? 1 : 0;
   const char* q = p + quoted;
   int64_t v = 0;

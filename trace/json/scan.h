@@ -32,6 +32,12 @@ struct JsonBlock {
   uint32_t EqualFolded(char c) const {
     return Mask(_mm_cmpeq_epi8(_mm_or_si128(v, _mm_set1_epi8(0x20)), _mm_set1_epi8(c)));
   }
+  // Brackets of both kinds, backslashes and bars.
+  uint32_t Structure() const {
+    __m128i folded = _mm_or_si128(v, _mm_set1_epi8(0x20));
+    __m128i within = _mm_min_epu8(_mm_max_epu8(folded, _mm_set1_epi8('{')), _mm_set1_epi8('}'));
+    return Mask(_mm_cmpeq_epi8(folded, within));
+  }
   // Control characters and bytes of characters beyond ASCII.
   uint32_t NotPlain() const { return Mask(_mm_cmplt_epi8(v, _mm_set1_epi8(0x20))); }
   // Anything but blanks; zero bytes count as such, so that padding stops a walk.
@@ -75,6 +81,9 @@ struct JsonBlock {
   }
   uint32_t EqualFolded(char c) const {
     return Mask([c](char x) { return static_cast<char>(x | 0x20) == c; });
+  }
+  uint32_t Structure() const {
+    return Mask([](char x) { return (x | 0x20) >= '{' && (x | 0x20) <= '}'; });
   }
   uint32_t NotPlain() const {
     return Mask([](char x) { return static_cast<signed char>(x) < 0x20; });

@@ -1,6 +1,5 @@
 #include "trace/json/text.h"
 
-#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -11,34 +10,14 @@ constexpr int64_t kMaxNs = int64_t{1} << 61;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// The digits that eight characters begin with.
-struct Digits {
-  uint32_t value = 0;
-  int count = 0;
-};
 constexpr uint64_t kTens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
-
-// All at once, by pairs, fours and eights.
-[[gnu::always_inline]] inline Digits ReadDigits(const char* p) {
-  uint64_t v;
-  std::memcpy(&v, p, 8);
-  v ^= 0x3030303030303030;
-  // The first character that is no digit sets its highest bit; behind it they say nothing.
-  const uint64_t other = ((v + 0x7676767676767676) | v) & 0x8080808080808080;
-  const int count = other == 0 ? 8 : std::countr_zero(other) / 8;
-  if (count == 0) return {};
-  v <<= 64 - 8 * count;  // as if there were zeros before them
-  v = (v & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
-  v = (v & 0x00ff00ff00ff00ff) * 6553601 >> 16;
-  return {static_cast<uint32_t>((v & 0x0000ffff0000ffff) * 42949672960001 >> 32), count};
-}
 
 // Up to sixteen digits; the value of what is there.
 [[gnu::always_inline]] inline uint64_t ReadSixteen(const char** p) {
-  const Digits first = ReadDigits(*p);
+  const JsonDigits first = ReadJsonDigits(*p);
   *p += first.count;
   if (first.count < 8) return first.value;
-  const Digits second = ReadDigits(*p);
+  const JsonDigits second = ReadJsonDigits(*p);
   *p += second.count;
   return first.value * kTens[second.count] + second.value;
 }
@@ -103,7 +82,7 @@ const char* ParseMicroseconds(const char* p, NumberState* state, int64_t* ns) {
   }
   uint64_t thousandths = 0;
   if (*p == '.') {
-    const Digits behind = ReadDigits(++p);
+    const JsonDigits behind = ReadJsonDigits(++p);
     if (behind.count <= 3) {
       thousandths = behind.value * kTens[3 - behind.count];
     } else {

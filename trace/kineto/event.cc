@@ -3,6 +3,8 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <iterator>
 #include <new>
 #include <type_traits>
@@ -10,7 +12,7 @@
 namespace daydream {
 namespace {
 
-static_assert(std::is_trivially_destructible_v<KinetoEvent>);
+static_assert(std::is_trivially_destructible_v<KinetoArgs>);
 
 // [4, 5, 6] into three numbers; anything else leaves them alone.
 const char* ReadTriple(const char* p, const char* end, std::array<uint32_t, 3>* out) {
@@ -56,6 +58,11 @@ const char* ReadTime(const char* p, const char* end, NumberState* state, int64_t
 
 const char* ReadIdentity(const char* p, const char* end, JsonIdentity* identity) {
   identity->present = true;
+  if (const JsonDigits digits = ReadJsonDigits(p);
+      digits.count > 0 && EndsJsonScalar(p[digits.count])) {
+    identity->number = digits.value;
+    return p + digits.count;
+  }
   if (*p != '"') {
     const char* q = p;
     if (ParseInteger(&q, &identity->number) && EndsJsonScalar(*q)) return q;
@@ -160,6 +167,7 @@ size_t ContextOf(std::string_view category) {
 const char* ReadArguments(const char* p, const char* end, KinetoEvent* event, JsonKeys* keys) {
   if (*p != '{' || !UsesArguments(*event)) return SkipJsonValue(p, end);
   JsonKeys::Reader object(*keys, ContextOf(event->category.text), p, end);
+  event->has_arguments = true;
   JsonKeys::Key key = 0;
   while (object.NextKey(&key, FindArgument)) {
     const char* behind = ReadArgument(key, object.value(), end, &event->args);
@@ -228,15 +236,54 @@ const char* ReadMember(Member member, const char* p, const char* end, KinetoEven
 
 namespace {
 
+// The text of an event up to what a glance cannot judge.
+struct Glance {
+  const char* stop = nullptr;  // behind its brace: a bracket, a backslash or a bar
+  bool in_string = false;      // so it is
+  bool joins_launch = false;   // category "ac2g", and nothing like "fwdbwd"
+};
+
+Glance GlanceAt(const char* event, const char* end) {
+  Glance glance;
+  const char *joins = nullptr, *pairs = nullptr;  // of "ac2g" and "fwdbwd" the middle and the begin
+  uint32_t quotes = 0;
+  for (const char* p = event + 1; p < end; p += 16) {
+    const JsonBlock block(p), next(p + 1);
+    const uint32_t stop = block.Structure();
+    const uint32_t before = stop == 0 ? 0xffff : (stop & -stop) - 1;
+    quotes ^= block.Equal('"') & before;
+    const uint32_t c2 = block.Equal('c') & next.Equal('2') & before;
+    const uint32_t fw = block.Equal('f') & next.Equal('w') & before;
+    if (c2 != 0 && joins == nullptr) joins = p + std::countr_zero(c2);
+    if (fw != 0) pairs = p;
+    if (stop == 0) continue;
+    glance.stop = p + std::countr_zero(stop);
+    break;
+  }
+  glance.in_string = std::popcount(quotes) % 2 != 0;
+  glance.joins_launch =
+      joins != nullptr && pairs == nullptr && std::memcmp(joins - 1, "ac2g", 4) == 0;
+  return glance;
+}
+
 // Flows and instants other than memory marks hold nothing of use and are a third of all events:
 // where they are as short as usual and followed by what follows an event, they are skipped in one
 // go. Those of Ascend devices join calls and tasks.
 const char* SkipShortEvent(const char* begin, const char* end, KinetoEvent* event) {
   constexpr ptrdiff_t kShortBytes = 1024;
-  const char* behind = JsonSkipper().Skip(begin, std::min(end, begin + kShortBytes));
+  const char* stop = std::min(end, begin + kShortBytes);
+  const Glance glance = GlanceAt(begin, stop);
+  const bool seen = glance.stop != nullptr && glance.stop < stop;
+  if (seen && event->phase == 'i' && end - glance.stop >= std::ssize(kMemoryMark) &&
+      std::memcmp(glance.stop, kMemoryMark.data(), kMemoryMark.size()) == 0) {
+    return nullptr;
+  }
+  const bool ends = seen && *glance.stop == '}' && !glance.in_string;
+  const char* behind = ends ? glance.stop + 1 : JsonSkipper().Skip(begin, stop);
   if (behind == nullptr) return nullptr;
   const char* next = SkipBlanks(behind);
   if (next >= end || (*next != ',' && *next != ']')) return nullptr;
+  if (ends && glance.joins_launch) return behind;
   std::string_view text(begin, static_cast<size_t>(behind - begin));
   if (event->phase == 'i' && Contains(text, kMemoryMark)) return nullptr;
   constexpr std::string_view kForwardBackward = "fwdbwd";
@@ -254,10 +301,22 @@ bool IsSkippedPhase(char phase) {
   return phase == 's' || phase == 'f' || phase == 't' || phase == 'i';
 }
 
+// In place, and arguments only where there were some: a new one to copy takes as long as reading
+// the keys.
+void Clear(KinetoEvent* event) {
+  if (event->has_arguments) new (&event->args) KinetoArgs;
+  event->phase = '\0';
+  event->category = event->name = {};
+  event->process = event->thread = event->flow = {};
+  event->start_state = event->duration_state = NumberState::kMissing;
+  event->start_ns = event->duration_ns = 0;
+  event->broken_arguments = event->has_arguments = false;
+}
+
 }  // namespace
 
 ParseResult ParseKinetoEvent(const char** p, const char* end, KinetoEvent* event, JsonKeys* keys) {
-  new (event) KinetoEvent;  // in place: a new one to copy takes as long as reading the keys
+  Clear(event);
   JsonKeys::Reader object(*keys, 0, *p, end);
   JsonKeys::Key key = 0;
   bool first = true;

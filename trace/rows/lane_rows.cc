@@ -118,13 +118,19 @@ uint32_t LaneRows::size() const {
   return last.first_place + static_cast<uint32_t>(next_ - last.rows.get());
 }
 
+std::pair<Instant, Instant> LaneRows::Extent() const {
+  Instant first{INT64_MAX};
+  for (const Block& block : blocks_) first = std::min(first, block.earliest);
+  return {first, latest_};
+}
+
 // A merge of the blocks, each of which is put in order when its first row is due.
-void LaneRows::HandOut(absl::FunctionRef<void(const TraceRow&, uint32_t)> take) {
-  struct Run {
+void LaneRows::HandOutRuns(absl::FunctionRef<void(const Run&)> take) {
+  struct Begun {
     std::vector<uint16_t> order;
     size_t taken = 0;
   };
-  std::vector<Run> runs(blocks_.size());
+  std::vector<Begun> runs(blocks_.size());
   std::vector<uint32_t> waiting(blocks_.size());  // the next one last
   for (uint32_t b = 0; b < waiting.size(); ++b) waiting[b] = b;
   std::stable_sort(waiting.begin(), waiting.end(), [&](uint32_t a, uint32_t b) {
@@ -151,12 +157,14 @@ void LaneRows::HandOut(absl::FunctionRef<void(const TraceRow&, uint32_t)> take) 
     std::pop_heap(heap.begin(), heap.end(), after);
     const uint32_t b = heap.back();
     heap.pop_back();
-    Run& run = runs[b];
+    Begun& run = runs[b];
+    const size_t first = run.taken;
     const Instant until = waiting.empty() ? Instant{INT64_MAX} : blocks_[waiting.back()].earliest;
-    do {
-      take(row_of(b), blocks_[b].first_place + run.order[run.taken]);
-    } while (++run.taken < run.order.size() && row_of(b).start < until &&
-             (heap.empty() || after(heap.front(), b)));
+    while (++run.taken < run.order.size() && row_of(b).start < until &&
+           (heap.empty() || after(heap.front(), b))) {
+    }
+    take({blocks_[b].rows.get(), blocks_[b].first_place,
+          std::span(run.order).subspan(first, run.taken - first)});
     if (run.taken < run.order.size()) {
       heap.push_back(b);
       std::push_heap(heap.begin(), heap.end(), after);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -32,9 +34,13 @@ class LaneRows {
     if (next_ == end_) AddBlock();
     Block& block = blocks_.back();
     block.earliest = std::min(block.earliest, row.start);
+    latest_ = std::max(latest_, row.start + row.duration);
     *next_++ = row;
   }
   uint32_t size() const;
+  // The first start and the last end of all rows that were added, left out or not; the first is
+  // behind the last where there are none.
+  std::pair<Instant, Instant> Extent() const;
 
   // In the order of Add().
   template <class Fn>
@@ -46,7 +52,20 @@ class LaneRows {
   // in the order of Add(). No rows are left. O(n log n); O(n) for a few sequences that are in order
   // but for rows a little too late, which is how profilers write. Holds what was not handed out yet
   // and the blocks that rows are being taken from: a few, unless times are in no order at all.
-  void HandOut(absl::FunctionRef<void(const TraceRow& row, uint32_t place)> take);
+  template <class Take>
+  void HandOut(const Take& take) {
+    HandOutRuns([&](const Run& run) {
+      for (uint16_t at : run.order) take(run.rows[at], run.first_place + at);
+    });
+  }
+
+  // Some of them: rows[order[0]], rows[order[1]], ..., with their places behind `first_place`.
+  struct Run {
+    const TraceRow* rows;
+    uint32_t first_place;
+    std::span<const uint16_t> order;
+  };
+  void HandOutRuns(absl::FunctionRef<void(const Run&)> take);
 
  private:
   struct FreeRows {
@@ -67,6 +86,7 @@ class LaneRows {
   }
 
   std::vector<Block> blocks_;
+  Instant latest_{INT64_MIN};                  // end of a row
   TraceRow *next_ = nullptr, *end_ = nullptr;  // free part of the last block
 };
 
