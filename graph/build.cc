@@ -99,6 +99,7 @@ void AddRecorded(Builder& b) {
   AddStreams(b);
   LearnTypicalLags(b);
   AddHandOffs(b);
+  for (HostThread& thread : b.threads) thread.own = {};  // of no more use
   AddJobs(b);
   AddBlockingCalls(b);
   AddQueueLimits(b);
@@ -120,6 +121,7 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   }
   DD_RETURN_IF_ERROR(CutContradictions(b));
   AssignSteps(b);
+  b.task_start = b.task_end = {};  // of no more use
   if (!b.typical_lags()) {  // that is asked for its step time only
     EstimateTransfers(b);
     MapLayersAndPhases(b);

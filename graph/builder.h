@@ -68,7 +68,6 @@ struct Builder {
   std::vector<HostThread> threads;
   std::vector<GpuOp> ops;                         // global order
   std::vector<std::vector<uint32_t>> stream_ops;  // by LaneId: indices into ops, in order
-  std::vector<uint32_t> op_of_task;               // TaskId -> index into ops, none otherwise
   TypicalLags typical;
   std::vector<bool> waits;  // by TaskId: its end is held up by an edge
   std::vector<size_t>
@@ -97,6 +96,11 @@ struct Builder {
   // Index into ops of the last operation on `lane` whose call started before `t`; none = kNone.
   uint32_t LastLaunchedBefore(LaneId lane, Instant t) const;
   static constexpr uint32_t kNone = 0xffffffff;
+  // Index into ops, kNone for other tasks: those of operations follow one another.
+  uint32_t OpOf(TaskId t) const {
+    const size_t place = ops.empty() ? 0 : t.index() - ops.front().task.index();
+    return place < ops.size() ? static_cast<uint32_t>(place) : kNone;
+  }
 
  private:
   void Note(const Task& task, Instant begin, Instant end);  // in the columns

@@ -103,11 +103,7 @@ std::vector<uint32_t> Align(const Sequence& from, const Sequence& to) {
 
 class Lender {
  public:
-  explicit Lender(Builder& b) : b_(b), first_op_(b.graph.size(), Builder::kNone) {
-    for (auto i = static_cast<uint32_t>(b.ops.size()); i-- > 0;) {
-      if (b.ops[i].call.valid()) first_op_[b.ops[i].call.index()] = i;
-    }
-  }
+  explicit Lender(Builder& b) : b_(b) {}
 
   void Run() {
     const std::vector<Step>& steps = b_.report.steps.steps;
@@ -116,6 +112,10 @@ class Lender {
       if (steps[i].labelled) lenders_.push_back(i);
     }
     if (lenders_.empty() || b_.graph.steps().size() < 2) return;
+    first_op_.assign(b_.graph.size(), Builder::kNone);
+    for (auto i = static_cast<uint32_t>(b_.ops.size()); i-- > 0;) {
+      if (b_.ops[i].call.valid()) first_op_[b_.ops[i].call.index()] = i;
+    }
     for (const HostThread& thread : b_.threads) LendOn(thread, n);
     for (const GpuOp& op : b_.ops) {
       if (op.call.valid()) Give(b_.graph.task(op.call), b_.graph.mutable_task(op.task));

@@ -80,14 +80,21 @@ class Mapper {
     }
     for (size_t i = 0; i < b_.graph.size(); ++i) Assign(TaskId(i));
     LendLayers(b_);
-    for (const Task& task : b_.graph.tasks()) {
+    for (const GraphLane& lane : b_.graph.lanes()) {
+      if (lane.lane.kind != LaneKind::kThread) AddKernelTime(lane);
+    }
+  }
+
+ private:
+  void AddKernelTime(const GraphLane& lane) {
+    for (TaskId t = lane.first; t.valid(); t = b_.graph.task(t).lane_next) {
+      const Task& task = b_.graph.task(t);
       if (!IsGpu(task.kind)) continue;
       b_.report.kernel_time += task.duration;
       if (task.layer.valid()) b_.report.mapped_kernel_time += task.duration;
     }
   }
 
- private:
   NameClass ClassOf(const Scope& s) {
     NameClass& c = class_[s.name.index()];
     if (c == NameClass::kUnknown) c = Classify(b_.trace.Name(s.name), s.kind);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <queue>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -47,12 +48,21 @@ struct Waiting {
   explicit Waiting(const Graph& g)
       : begin(g.size() + 1), targets(g.edges().size()), open(g.size()) {
     for (const Edge& e : g.edges()) {
-      ++begin[e.from.index() + 1];
+      ++begin[e.from.index()];
       ++open[e.to.index()];
     }
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
-    std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
-    for (const Edge& e : g.edges()) targets[next[e.from.index()]++] = e.to;
+    // Where each one's end; the last are put in first.
+    for (const Edge& e : std::views::reverse(g.edges())) targets[--begin[e.from.index()]] = e.to;
+    const bool all_fixed = std::ranges::all_of(
+        g.lanes(), [](const GraphLane& lane) { return lane.order == LaneOrder::kFixed; });
+    if (all_fixed) {
+      for (uint32_t& of_task : open) ++of_task;
+      for (const GraphLane& lane : g.lanes()) {
+        if (lane.first.valid()) --open[lane.first.index()];
+      }
+      return;
+    }
     for (size_t i = 0; i < g.size(); ++i) {
       const Task& t = g.tasks()[i];
       if (t.lane_prev.valid() && FixedOrder(g, t)) ++open[i];

@@ -310,7 +310,6 @@ class BlockingCalls {
     op.own_copy = true;
     TaskId t = b_.InsertAfter(w.call, wait, begin + submit, end);
     b_.waits.resize(b_.graph.size(), false);
-    b_.op_of_task.resize(b_.graph.size(), Builder::kNone);
     return t;
   }
 
@@ -329,7 +328,6 @@ class BlockingCalls {
     b_.SetStart(w.call, done);
     TaskId t = b_.InsertBefore(w.call, wait, begin, done);
     b_.waits.resize(b_.graph.size(), false);
-    b_.op_of_task.resize(b_.graph.size(), Builder::kNone);
     return t;
   }
 

@@ -27,10 +27,10 @@ class OwnWork {
  public:
   explicit OwnWork(const HostThread& thread)
       : events_(thread.own), next_(events_.size() + 1), last_(events_.size() + 1) {
-    next_.back() = events_.size();
-    for (size_t i = events_.size(); i-- > 0;) next_[i] = events_[i].autograd ? next_[i + 1] : i;
-    for (size_t i = 0; i < events_.size(); ++i)
-      last_[i + 1] = events_[i].autograd ? last_[i] : i + 1;
+    const auto size = static_cast<uint32_t>(events_.size());
+    next_.back() = size;
+    for (uint32_t i = size; i-- > 0;) next_[i] = events_[i].autograd ? next_[i + 1] : i;
+    for (uint32_t i = 0; i < size; ++i) last_[i + 1] = events_[i].autograd ? last_[i] : i + 1;
   }
 
   // The first that begins at or after `t`; null: none.
@@ -60,7 +60,8 @@ class OwnWork {
   }
 
   const std::vector<OwnEvent>& events_;
-  std::vector<size_t> next_, last_;  // by index: the next at or after it; behind the last before it
+  std::vector<uint32_t> next_,
+      last_;  // by index: the next at or after it; behind the last before it
 };
 
 bool WorksBetween(const Builder& b, std::span<const OwnWork> own, Instant from, Instant to) {
@@ -302,6 +303,7 @@ class HandOff {
 }  // namespace
 
 void AddHandOffs(Builder& b) {
+  if (std::ranges::none_of(b.threads, &HostThread::backward)) return;
   const std::vector<OwnWork> own(b.threads.begin(), b.threads.end());
   std::vector<Split> splits;
   for (HostThread& thread : b.threads) splits.emplace_back(b, thread);

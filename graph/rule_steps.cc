@@ -265,7 +265,7 @@ void AssignSteps(Builder& b) {
     if (b.graph.lane(LaneId(lane)).lane.kind != LaneKind::kStream) continue;
     uint16_t step = 0;
     for (TaskId t = b.graph.lane(LaneId(lane)).last; t.valid(); t = b.graph.task(t).lane_prev) {
-      uint32_t op = b.op_of_task.size() > t.index() ? b.op_of_task[t.index()] : Builder::kNone;
+      const uint32_t op = b.OpOf(t);
       if (op != Builder::kNone) step = of_ops.Of(op);
       b.graph.mutable_task(t).step = step;  // delays belong to the operation they delay
     }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/median.h"
+#include "base/sort_runs.h"
 #include "graph/builder.h"
 #include "trace/range_names.h"
 
@@ -39,27 +40,18 @@ TaskKind KindOfRow(const Trace& t, size_t row, std::vector<uint8_t>& collective_
 // Rows of GPU work by (start, end, row).
 std::vector<uint32_t> RowsInOrder(const Trace& t) {
   std::vector<uint32_t> rows;
+  rows.reserve(static_cast<size_t>(std::ranges::count_if(t.kind, IsGpuWork)));
   const auto before = [&](uint32_t x, uint32_t y) {
     if (t.start[x] != t.start[y]) return t.start[x] < t.start[y];
     return std::pair(t.duration[x], x) < std::pair(t.duration[y], y);
   };
-  std::vector<std::ptrdiff_t> streams = {0};  // where the rows of each begin, and their end
   for (size_t lane = 0; lane < t.lanes.size(); ++lane) {
     if (t.lanes[lane].kind != LaneKind::kStream) continue;
     for (size_t row = t.lane_begin[lane]; row < t.lane_begin[lane + 1]; ++row) {
       if (IsGpuWork(t.kind[row])) rows.push_back(static_cast<uint32_t>(row));
     }
-    const auto stream = rows.begin() + streams.back();
-    if (!std::is_sorted(stream, rows.end(), before)) std::sort(stream, rows.end(), before);
-    streams.push_back(std::ssize(rows));
   }
-  for (size_t merged = 1; merged + 1 < streams.size(); merged *= 2) {
-    for (size_t i = 0; i + merged + 1 < streams.size(); i += 2 * merged) {
-      const size_t end = std::min(i + 2 * merged, streams.size() - 1);
-      std::inplace_merge(rows.begin() + streams[i], rows.begin() + streams[i + merged],
-                         rows.begin() + streams[end], before);
-    }
-  }
+  SortRuns(rows, before);
   return rows;
 }
 
@@ -123,8 +115,6 @@ void AddStreams(Builder& b) {
     op.task = b.Append(task, op.start, op.end);
     stream.push_back(i);
   }
-  b.op_of_task.assign(b.graph.size(), Builder::kNone);
-  for (uint32_t i = 0; i < b.ops.size(); ++i) b.op_of_task[b.ops[i].task.index()] = i;
   b.report.gpu_tasks = b.ops.size();
   b.report.launched = static_cast<uint64_t>(
       std::count_if(b.ops.begin(), b.ops.end(), [](const GpuOp& o) { return o.call.valid(); }));
