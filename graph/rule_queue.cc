@@ -115,7 +115,8 @@ class QueueRule {
       if (release == nullptr || release->start + clock <= b_.Start(call)) {
         unblocked_[b_.graph.task(call).name.index()].push_back(b_.RecordedDuration(call));
       }
-      if (release != nullptr) pairs_.push_back({*release, call, room.lag});
+      if (release != nullptr)
+        pairs_.push_back({release->start, room.lag, release->operation, call, release->frees});
     }
     FindRecords(queue, depths);
   }
@@ -140,7 +141,7 @@ class QueueRule {
         const Instant freed = release.start + clock;
         if (!release.operation.valid() || freed <= b_.Start(call)) continue;
         if (freed > b_.End(call) || b_.End(call) - freed > kLongCall) continue;
-        pairs_.push_back({release, call, room.lag});
+        pairs_.push_back({release.start, room.lag, release.operation, call, release.frees});
       }
     }
   }
@@ -151,19 +152,19 @@ class QueueRule {
     for (size_t i = 0; i < own.size(); ++i) {
       if (!unblocked_[i].empty()) own[i] = TrimmedMean(unblocked_[i]);
     }
-    for (const auto& [release, call, usual] : pairs_) {
-      const Duration slack = b_.End(call) - release.start;
+    for (const auto& [started, usual, operation, call, frees] : pairs_) {
+      const Duration slack = b_.End(call) - started;
       const Duration clock = usual - kQueueReleaseLag;
       if (slack < clock) continue;  // refuted: it returned while the queue was this full
       Duration lag = std::min(usual, slack);
-      if (release.start + clock > b_.Start(call)) {
+      if (started + clock > b_.Start(call)) {
         ++b_.report.queue_blocked;
         Task& task = b_.graph.mutable_task(call);
         task.duration = std::min(task.duration, own[task.name.index()]);
         lag = b_.typical_lags() ? usual : slack;
         b_.waits[call.index()] = true;
       }
-      b_.AddEdge(release.operation, call, lag, Rule::kQueue, release.frees, Anchor::kEnd);
+      b_.AddEdge(operation, call, lag, Rule::kQueue, frees, Anchor::kEnd);
     }
   }
 
@@ -173,9 +174,10 @@ class QueueRule {
   }
 
   struct Pair {
-    QueuePlace release;
-    TaskId call;
-    Duration lag;  // usual, from the start of the one to the return of the other
+    Instant started;  // the operation that makes room
+    Duration lag;     // usual, from then to the return of the call
+    TaskId operation, call;
+    Anchor frees;
   };
 
   // By the number of the stream: when it was told to wait for kManyWaits others and more, without
@@ -457,6 +459,7 @@ void AddQueueLimits(Builder& b) {
   if (nvidia) AddBacklog(b);
   QueueRule rule(b);
   const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(b.graph, outcomes);
+  outcomes = {};  // before there are places of all queues
   rule.FindAll(unrecorded, nvidia);
   rule.Couple();
 }
