@@ -122,7 +122,7 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   DD_RETURN_IF_ERROR(CutContradictions(b));
   AssignSteps(b);
   b.task_start = b.task_end = {};  // of no more use
-  if (!b.typical_lags()) {  // that is asked for its step time only
+  if (!b.typical_lags()) {         // that is asked for its step time only
     EstimateTransfers(b);
     MapLayersAndPhases(b);
   }

@@ -2,9 +2,9 @@
 //
 // A recorder that begins while the host is far ahead may miss what is in the queue then. The first
 // launches find it full and return one after the other, each when an operation of that backlog
-// starts, long before the first recorded operation does. So their returns tell when the backlog ran:
-// it is put in front of the stream, a piece from each start to the next, and the launches wait for
-// it. A GPU that is faster is through with it sooner.
+// starts, long before the first recorded operation does. So their returns tell when the backlog
+// ran: it is put in front of the stream, a piece from each start to the next, and the launches wait
+// for it. A GPU that is faster is through with it sooner.
 #include <algorithm>
 
 #include "graph/builder.h"
@@ -14,7 +14,6 @@
 
 namespace daydream {
 namespace {
-
 
 class BacklogRule {
  public:

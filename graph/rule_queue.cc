@@ -45,10 +45,10 @@ Duration TrimmedMean(std::vector<Duration>& s) {
 // What waits in a launch queue. Launches at the end of a window count though their operation was
 // not recorded: the queue was as full with them.
 struct QueuePlace {
-  TaskId call;       // None: not recorded
-  TaskId operation;  // None: not recorded
-  Instant start;     // of the operation, or where it gives the place back
-  Instant called;    // when it was submitted, or what came before it
+  TaskId call;                    // None: not recorded
+  TaskId operation;               // None: not recorded
+  Instant start;                  // of the operation, or where it gives the place back
+  Instant called;                 // when it was submitted, or what came before it
   Anchor frees = Anchor::kStart;  // of the operation
 };
 

@@ -319,9 +319,9 @@ std::string Page(const fs::path& traces, const Everything& rows) {
       "the traces are at hand. They were recorded and published by others and are not part of\n"
       "this repository. Rows that are wrong stay. The link rate of `pin-memory` was chosen with "
       "its pair in view:\nthat is no independent test. No default of `prefetch` comes from the "
-      "loader pairs. Five training steps of `compile` are\npredicted from a forward pass: that they "
-      "count as rows of another program, whose intervals are wide, was\ndecided with their errors "
-      "in view (decision 006); as rows of their own program two of them were inside.\n";
+      "loader pairs.\nFive training steps of `compile` are predicted from a forward pass. That "
+      "they count as rows of another\nprogram, whose intervals are wide, was decided with their "
+      "errors in view (decision 006); as rows of\ntheir own program two of them were inside.\n";
   page += CoverageSection(rows);
   page +=
       "\n## Measured pairs\n\n"

@@ -235,8 +235,8 @@ class SegmentSearch {
   CaptureSegment open_;
   std::vector<TaskId> since_, waits_since_;  // host work and waits after the last launch
   TaskId last_launch_;
-  std::vector<SeenBorder> seen_;             // since the last launch
-  int launch_in_ = 0;                        // step + 1 of the last launch
+  std::vector<SeenBorder> seen_;  // since the last launch
+  int launch_in_ = 0;             // step + 1 of the last launch
   CaptureSegments found_;
 };
 

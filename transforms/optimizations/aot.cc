@@ -47,7 +47,8 @@ constinit const Transform kAot = {
         "time next to a border stays, since what it does there is not known, and so do ops that "
         "launch nothing between a launch and a copy to the GPU: they may make what is copied. "
         "Borders are waits, copies between host and GPU, collectives, graph launches that are "
-        "there and fetches of a batch; with `scope=step` those leave the step that leave it for graphs.",
+        "there and fetches of a batch; with `scope=step` those leave the step that leave it for "
+        "graphs.",
     .ignores =
         "The run before the first step, and whether shapes and control flow are the same in every "
         "step, which it takes for granted. Nimble's other half is multi-stream.",
