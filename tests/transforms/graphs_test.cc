@@ -1,6 +1,9 @@
 // What a graph of few launches saves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ctime>
+
 #include "graph/text.h"
 #include "simulator/simulate.h"
 #include "tests/graph/built_sketch.h"
@@ -63,23 +66,70 @@ Graph DrawsItsBatch() {
   return Build(s).graph;
 }
 
+Duration HostTimeOf(const Graph& graph, std::string_view op) {
+  Duration all;
+  for (const Task& task : graph.tasks()) {
+    const bool in =
+        task.scope.valid() && graph.Name(graph.tables().scopes[task.scope.index()].name) == op;
+    if (!task.removed && in) all += task.duration;
+  }
+  return all;
+}
+
 TEST(Graphs, WhatMayMakeACopiedBatchGoesOn) {
   for (const char* spec : {"aot", "aot(scope=step)"}) {
     Graph graph = DrawsItsBatch();
-    const auto host_time_of = [&](std::string_view op) {
-      Duration all;
-      for (const Task& task : graph.tasks()) {
-        const bool in =
-            task.scope.valid() && graph.Name(graph.tables().scopes[task.scope.index()].name) == op;
-        if (!task.removed && in) all += task.duration;
-      }
-      return all;
-    };
-    ASSERT_EQ(host_time_of("aten::randn"), Duration::Us(30));
+    ASSERT_EQ(HostTimeOf(graph, "aten::randn"), Duration::Us(30));
     ASSERT_TRUE(Apply(ParseScenario(spec)->front(), graph).ok());
-    EXPECT_EQ(host_time_of("aten::randn"), Duration::Us(30)) << spec;
-    EXPECT_EQ(host_time_of("aten::t"), Duration()) << spec;
+    EXPECT_EQ(HostTimeOf(graph, "aten::randn"), Duration::Us(30)) << spec;
+    EXPECT_EQ(HostTimeOf(graph, "aten::t"), Duration()) << spec;
   }
+}
+
+// While the batch is stacked, another thread launches: that does not tell who makes the batch.
+TEST(Graphs, WhatMayMakeACopiedBatchGoesOnWhateverOtherThreadsLaunch) {
+  TraceSketch s;
+  const LaneId thread = s.Thread(), other = s.Thread(101), stream = s.Stream();
+  s.Op(thread, "aten::stack", 10, 30);
+  s.Op(other, "aten::mul", 15, 10);
+  s.Launch(other, stream, "mul", 17, 5, 25, 10);
+  s.Op(thread, "aten::to", 40, 20);
+  s.Call(thread, "cudaMemcpyAsync", 45, 10, 1);
+  s.Copy(stream, Memory::kPageable, Memory::kDevice, 4096, 48, 5, 1);
+  s.Op(thread, "aten::linear", 80, 100);
+  for (int i = 0; i < 3; ++i) s.Launch(thread, stream, "gemm", 90 + 30 * i, 5, 97 + 30 * i, 10);
+  const Graph recorded = Build(s).graph;
+  ASSERT_EQ(HostTimeOf(recorded, "aten::stack"), Duration::Us(30));
+  for (const char* spec : {"aot", "aot(scope=step)"}) {
+    Graph graph = recorded;
+    ASSERT_TRUE(Apply(ParseScenario(spec)->front(), graph).ok());
+    EXPECT_EQ(HostTimeOf(graph, "aten::stack"), Duration::Us(30)) << spec;
+  }
+}
+
+// An op that launches, and then uploads `copies` times in a row, an event behind each.
+double SecondsToCapture(int copies) {
+  TraceSketch s;
+  const LaneId thread = s.Thread(), stream = s.Stream();
+  s.Op(thread, "aten::many", 0, 20.0 * copies + 100);
+  s.Launch(thread, stream, "k", 1, 5, 8, 5);
+  double us = 20;
+  for (int i = 0; i < copies; ++i, us += 20) {
+    const auto id = static_cast<uint32_t>(i + 100'000);
+    s.Call(thread, "cudaMemcpyAsync", us, 8, id);
+    s.Copy(stream, Memory::kPageable, Memory::kDevice, 4096, us + 3, 4, id);
+    s.Call(thread, "cudaEventRecord", us + 12, 1);
+  }
+  for (int i = 0; i < 3; ++i) s.Launch(thread, stream, "k", us + 20 * i, 5, us + 20 * i + 7, 5);
+  Graph graph = Build(s).graph;
+  const std::clock_t begin = std::clock();
+  EXPECT_TRUE(Apply(ParseScenario("aot")->front(), graph).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(Graphs, ManyCopiesInARowAreNoTrouble) {
+  const double few = std::min(SecondsToCapture(2000), SecondsToCapture(2000));
+  EXPECT_LT(SecondsToCapture(16'000), 32 * few) << "eight times as many";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -23,10 +24,15 @@ struct HostOrder {
 class SegmentSearch {
  public:
   SegmentSearch(const CaptureOptions& options, const Editor& edit)
-      : options_(options), edit_(edit), loader_(edit.graph()), uses_(edit.graph()) {}
+      : options_(options),
+        edit_(edit),
+        loader_(edit.graph()),
+        uses_(edit.graph()),
+        quiet_(edit.graph().lanes().size()) {}
 
   CaptureSegments Run() {
     FindSegments();
+    KeepWhatGoesOn();
     return std::move(found_);
   }
 
@@ -148,12 +154,18 @@ class SegmentSearch {
         }
       }
       if (!launch) {
-        (moves && border == CaptureBorder::kWait ? waits_since_ : since_).push_back(t);
+        if (moves && border == CaptureBorder::kWait) {
+          waits_since_.push_back(t);
+        } else {
+          since_.push_back(t);
+          QuietOf(t).work.push_back(t);
+        }
         continue;
       }
       if (launch_in_ == step + 1) TellBorders();
       launch_in_ = step + 1;
       seen_.clear();
+      QuietOf(t) = {.after = task.recorded_start, .step = step, .work = {}};
       if (CaptureGroup now = GroupOf(t); now != group) {
         Close();
         group = now;
@@ -170,28 +182,45 @@ class SegmentSearch {
       }
       waits_since_.clear();
       open_.launches.push_back(t);
-      last_launch_ = t;
     }
     Close();
   }
 
-  // Ops since the last launch, which launched nothing, may have made what is copied to the GPU: a
-  // batch that is drawn, stacked or converted on the host. They have to go on.
+  // What a thread did after its last launch and its last copy, in this step.
+  struct Quiet {
+    Instant after = Instant::Min();  // that launch
+    uint16_t step = 0;
+    std::vector<TaskId> work;
+  };
+  Quiet& QuietOf(TaskId t) {
+    const Task& task = graph().task(t);
+    Quiet& quiet = quiet_[task.lane.index()];
+    if (std::exchange(quiet.step, task.step) != task.step) quiet.work.clear();
+    return quiet;
+  }
+
+  // Ops of a thread since its last launch, which launched nothing, may have made what it copies to
+  // the GPU: a batch that is drawn, stacked or converted on the host. They have to go on.
   void KeepWhatMayMakeIt(TaskId copy) {
     for (TaskId launched : edit_.LaunchedBy(copy)) {
       const CopyDetail* d = graph().Copy(launched);
       if (d != nullptr && d->from == Memory::kDevice) return;
     }
-    const std::vector<Scope>& scopes = graph().tables().scopes;
-    const Instant after =
-        last_launch_.valid() ? graph().task(last_launch_).recorded_start : Instant::Min();
-    std::erase_if(since_, [&](TaskId t) {
-      ScopeId outermost;
-      for (ScopeId s : ScopesAround(graph(), graph().task(t).scope)) {
-        if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
+    Quiet& quiet = QuietOf(copy);
+    for (TaskId t : quiet.work) {
+      const ScopeId op = OutermostOp(graph(), graph().task(t).scope);
+      if (op.valid() && ScopeAt(graph(), op).begin > quiet.after) goes_on_.insert(t);
+    }
+    quiet.work.clear();  // what is known of it holds for later copies, too
+  }
+
+  void KeepWhatGoesOn() {
+    if (goes_on_.empty()) return;
+    for (CaptureSegment& segment : found_.segments) {
+      for (std::vector<TaskId>* work : {&segment.between, &segment.around}) {
+        std::erase_if(*work, [&](TaskId t) { return goes_on_.contains(t); });
       }
-      return outermost.valid() && scopes[outermost.index()].begin > after;
-    });
+    }
   }
 
   // Ops that a border is part of keep their host time.
@@ -234,9 +263,10 @@ class SegmentSearch {
   absl::flat_hash_map<NameId, CallName> names_;
   CaptureSegment open_;
   std::vector<TaskId> since_, waits_since_;  // host work and waits after the last launch
-  TaskId last_launch_;
-  std::vector<SeenBorder> seen_;  // since the last launch
-  int launch_in_ = 0;             // step + 1 of the last launch
+  std::vector<Quiet> quiet_;                 // by lane
+  absl::flat_hash_set<TaskId> goes_on_;      // what may make something that is copied to the GPU
+  std::vector<SeenBorder> seen_;             // since the last launch
+  int launch_in_ = 0;                        // step + 1 of the last launch
   CaptureSegments found_;
 };
 
