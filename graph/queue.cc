@@ -95,14 +95,32 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
       call_of[e.to.index()] = e.from;
       outcomes[e.from.index()] = {graph.task(e.to).lane, TakesPlace(graph, e.to)};
     } else if (is_queue(e)) {
-      known[{e.from.value, e.to.value}] = e.lag;
+      // A lag from the end of an operation says nothing about what follows its start.
+      if (e.from_anchor == Anchor::kStart) known[{e.from.value, e.to.value}] = e.lag;
     }
+  }
+  // Records of events that waited for room, and the stream they wait on.
+  std::vector<std::pair<TaskId, LaneId>> records;
+  for (const Edge& e : edges) {
+    if (!is_queue(e) || outcomes[e.to.index()].stream.valid()) continue;
+    if (RecordsEvent(graph, e.to)) records.emplace_back(e.to, graph.task(e.from).lane);
   }
   std::erase_if(edges, is_queue);
   const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(graph, outcomes);
   const bool shared =
       std::ranges::any_of(rebuilt, [&](LaneId lane) { return graph.lane(lane).shared_queue != 0; });
-  const std::vector<uint32_t> order = shared ? OrderOfCalls(graph) : std::vector<uint32_t>();
+  const std::vector<uint32_t> order =
+      shared || !records.empty() ? OrderOfCalls(graph) : std::vector<uint32_t>();
+  const auto wait_for = [&](TaskId call, TaskId release) {
+    if (!release.valid() || call_of[release.index()] == call) return;
+    const auto it = known.find({release.value, call.value});
+    graph.AddEdge({.from = release,
+                   .to = call,
+                   .lag = it == known.end() ? kQueueReleaseLag : it->second,
+                   .rule = Rule::kQueue,
+                   .from_anchor = Anchor::kStart,
+                   .to_anchor = Anchor::kEnd});
+  };
   std::vector<Place> places;
   std::vector<size_t> begins;
   for (LaneId lane : rebuilt) {
@@ -118,7 +136,7 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
       }
       for (TaskId call : unrecorded[stream.index()]) places.push_back({TaskId::None(), call});
     }
-    if (streams.size() > 1) {
+    if (!order.empty()) {
       for (Place& p : places) p.order = p.call.valid() ? order[p.call.index()] : 0;
       Merge(places, begins);
     }
@@ -129,15 +147,14 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
       if (!call.valid() || call == last_call) continue;
       last_call = call;
       if (i + 1 < depth) continue;
-      const TaskId release = places[i + 1 - depth].operation;
-      if (!release.valid() || call_of[release.index()] == call) continue;
-      auto it = known.find({release.value, call.value});
-      graph.AddEdge({.from = release,
-                     .to = call,
-                     .lag = it == known.end() ? kQueueReleaseLag : it->second,
-                     .rule = Rule::kQueue,
-                     .from_anchor = Anchor::kStart,
-                     .to_anchor = Anchor::kEnd});
+      wait_for(call, places[i + 1 - depth].operation);
+    }
+    // As the next launch would.
+    for (const auto& [call, stream] : records) {
+      if (graph.task(call).removed || std::ranges::find(streams, stream) == streams.end()) continue;
+      const auto next = std::ranges::upper_bound(places, order[call.index()], {}, &Place::order);
+      const auto i = static_cast<size_t>(next - places.begin());
+      if (i + 1 >= depth) wait_for(call, places[i + 1 - depth].operation);
     }
   }
 }

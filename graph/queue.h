@@ -42,7 +42,9 @@ constexpr uint32_t kDefaultQueueDepth = 1022;
 bool TakesPlace(const Graph& graph, TaskId gpu_task);
 
 // Computes the queue edges into launch calls of the lanes with `lanes[lane]` anew from
-// GraphLane::queue_depth and the live tasks, keeping the lag of pairs that were coupled before.
+// GraphLane::queue_depth and the live tasks, keeping the lag of pairs that were coupled before from
+// the start of the operation. Records of events that waited for room wait for what the next launch
+// would. Runs of waits are not counted as places, so none of these edges is from an end.
 // Call it after GPU tasks of these lanes were inserted, removed or moved. O(tasks + edges), however
 // many lanes.
 void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes);

@@ -99,6 +99,10 @@ bool MayBlock(CallKind kind) {
          kind == CallKind::kCopyAsync || kind == CallKind::kMemset;
 }
 
+bool RecordsEvent(const Graph& graph, TaskId call) {
+  return ClassifyCall(graph.TaskName(call)) == CallKind::kEventRecord;
+}
+
 std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
                                                     std::span<const Outcome> outcome_of) {
   std::vector<std::vector<TaskId>> found(graph.lanes().size());

@@ -12,6 +12,9 @@ namespace daydream {
 // Whether a call of that kind waits for room in a launch queue.
 bool MayBlock(CallKind kind);
 
+// Whether a call records an event: such calls find no room in a full queue, but take none.
+bool RecordsEvent(const Graph& graph, TaskId call);
+
 // What became of a call that submits work.
 struct Outcome {
   LaneId stream;       // None: no operation was recorded

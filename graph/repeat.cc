@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/queue.h"
+#include "graph/queue_places.h"
 
 namespace daydream {
 namespace {
@@ -114,7 +115,10 @@ StepRepeater::StepRepeater(const Graph& graph)
     step_of[i] = graph.tasks()[i].step;
     ++tasks_begin_[step_of[i] + 1];
   }
-  const auto part = [](const Edge& e) { return e.rule != Rule::kQueue; };
+  // Queue edges are found anew, but of records of events only those that were there before.
+  const auto part = [&](const Edge& e) {
+    return e.rule != Rule::kQueue || RecordsEvent(graph, e.to);
+  };
   for (const Edge& e : graph.edges()) {
     if (part(e)) ++edges_begin_[step_of[e.to.index()] + 1];
   }

@@ -37,6 +37,19 @@ struct Recorder {
   double from = 0;  // calls before are not recorded, nor is what they launched
 };
 
+// When the last call returns if the GPU needs `factor` of its time.
+double EndOfLastCall(Graph g, double factor) {
+  TaskId last;
+  for (size_t i = 0; i < g.size(); ++i) {
+    Task& task = g.mutable_task(TaskId(i));
+    if (IsGpu(task.kind)) task.duration = task.duration.Scaled(factor);
+    if (task.kind == TaskKind::kCall) last = TaskId(i);
+  }
+  auto timeline = Simulate(g);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  return static_cast<double>(timeline->end[last.index()].ns) / 1e3;
+}
+
 // A program that submits `count` pieces of work, `pattern` again and again, each 50 us long, as a
 // GPU with 1022 places lets it.
 class Program {
@@ -111,19 +124,7 @@ class Program {
     }
     return 0;
   }
-  // When the last call returns if the GPU needs `factor` of its time.
-  double HostEnd(double factor) const {
-    Graph g = graph();
-    TaskId last;
-    for (size_t i = 0; i < g.size(); ++i) {
-      Task& task = g.mutable_task(TaskId(i));
-      if (IsGpu(task.kind)) task.duration = task.duration.Scaled(factor);
-      if (task.kind == TaskKind::kCall) last = TaskId(i);
-    }
-    auto timeline = Simulate(g);
-    EXPECT_TRUE(timeline.ok()) << timeline.status();
-    return static_cast<double>(timeline->end[last.index()].ns) / 1e3;
-  }
+  double HostEnd(double factor) const { return EndOfLastCall(graph(), factor); }
 
  private:
   void Submit(LaneId gpu, Work work, double start, double late, uint32_t id) {
@@ -187,6 +188,38 @@ TEST(QueueRule, ARecordOfAnEventWaitsForRoomToo) {
   EXPECT_NEAR(p.HostEnd(0), 2500 * kHost + 50 * 2, 30) << "no record is left as long as it was";
 }
 
+TEST(QueueRule, EditsFindAnewWhatRecordsOfEventsWaitFor) {
+  std::vector<Work> pattern(50, Work::kKernel);
+  pattern.push_back(Work::kEventRecord);
+  Program p(2550, pattern);
+  Graph again = p.graph();
+  RebuildQueueEdges(again, std::vector<bool>(again.lanes().size(), true));
+  EXPECT_EQ(QueueEdges(again), QueueEdges(p.graph()));
+  EXPECT_NEAR(EndOfLastCall(again, 2), p.HostEnd(2), 0.001);
+}
+
+// What waited until the operation before a run of waits was over, and after an edit waits until
+// that operation starts, does not do so as much later.
+TEST(QueueRule, ALagFromAnEndIsNoneFromAStart) {
+  std::vector<Work> pattern(1500, Work::kKernel);
+  pattern.push_back(Work::kEightWaits);
+  Program p(6000, pattern);
+  std::set<std::pair<TaskId, TaskId>> from_ends;
+  for (const Edge& e : p.graph().edges()) {
+    if (e.rule == Rule::kQueue && e.from_anchor == Anchor::kEnd) from_ends.insert({e.from, e.to});
+  }
+  Graph again = p.graph();
+  RebuildQueueEdges(again, std::vector<bool>(again.lanes().size(), true));
+  size_t met = 0;
+  for (const Edge& e : again.edges()) {
+    if (e.rule != Rule::kQueue || !from_ends.contains({e.from, e.to})) continue;
+    EXPECT_EQ(e.from_anchor, Anchor::kStart);
+    EXPECT_EQ(e.lag, kQueueReleaseLag);
+    ++met;
+  }
+  EXPECT_GT(met, 0u);
+}
+
 TEST(QueueRule, CopiesWithinTheDeviceTakeOne) {
   Program p(2500, {Work::kKernel, Work::kDeviceCopy});
   EXPECT_EQ(p.depth(), kPlaces);
@@ -203,7 +236,6 @@ TEST(QueueRule, LaunchesWhoseOperationTheWindowCutOffTakePlaces) {
   EXPECT_NEAR(p.HostEnd(0), 1500 * kHost, 30);
 }
 
-// Copies alternate between kinds: of those that were cut off every other one takes a place.
 // The recorder begins at the 700th launch, when 82 of their kernels have run, and sees none of the
 // others. From the 1,158th launch on all wait: 563 of them for what it did not see.
 TEST(QueueRule, LaunchesThatWaitForWhatWasNotRecordedTellWhenItRan) {
@@ -220,6 +252,7 @@ TEST(QueueRule, LaunchesThatWaitForWhatWasNotRecordedTellWhenItRan) {
   EXPECT_EQ(QueueEdges(again), QueueEdges(p.graph())) << "edits find it anew";
 }
 
+// Copies alternate between kinds: of those that were cut off every other one takes a place.
 TEST(QueueRule, CutOffCopiesAreTakenForTheKindThatIsTheirTurn) {
   Program p(3000, {Work::kKernel, Work::kPinnedCopy, Work::kDeviceCopy}, {.window = 80000});
   EXPECT_EQ(p.depth(), kPlaces);
