@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/release.h"
 #include "graph/builder.h"
 #include "graph/validate.h"
 #include "trace/recorder_facts.h"
@@ -99,7 +100,7 @@ void AddRecorded(Builder& b) {
   AddStreams(b);
   LearnTypicalLags(b);
   AddHandOffs(b);
-  for (HostThread& thread : b.threads) thread.own = {};  // of no more use
+  for (HostThread& thread : b.threads) Release(thread.own);
   AddJobs(b);
   AddBlockingCalls(b);
   AddQueueLimits(b);
@@ -121,8 +122,9 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   }
   DD_RETURN_IF_ERROR(CutContradictions(b));
   AssignSteps(b);
-  b.task_start = b.task_end = {};  // of no more use
-  if (!b.typical_lags()) {         // that is asked for its step time only
+  Release(b.task_start);
+  Release(b.task_end);
+  if (!b.typical_lags()) {  // that is asked for its step time only
     EstimateTransfers(b);
     MapLayersAndPhases(b);
   }

@@ -123,8 +123,9 @@ int LaunchedRanks() {
   return 1;
 }
 
-InterruptNote::InterruptNote(std::string before, std::string after, bool stops)
-    : before_(std::move(before)), after_(std::move(after)), stops_(stops) {
+InterruptNote::InterruptNote(std::string before, std::string after,
+                             std::optional<std::string> stopping)
+    : before_(std::move(before)), after_(std::move(after)), stopping_(std::move(stopping)) {
   interrupt_note.store(this);
 }
 
@@ -132,7 +133,10 @@ InterruptNote::~InterruptNote() { interrupt_note.store(nullptr); }
 
 bool InterruptNote::Stop() {
   InterruptNote* of = interrupt_note.load();
-  return of != nullptr && of->stops_ && of->done_ > 0 && !of->stopped_.exchange(true);
+  if (of == nullptr || !of->stopping_.has_value() || of->done_ == 0) return false;
+  if (of->stopped_.exchange(true)) return false;
+  WriteInHandler(*of->stopping_);
+  return true;
 }
 
 void InterruptNote::Write() {

@@ -134,9 +134,10 @@ int LaunchedRanks();
 // programs with handlers of their own (Python) say nothing.
 class InterruptNote {
  public:
-  // Who `stops` looks at stopped(), and ends with what is done: where something is, the first
-  // Ctrl-C only asks for that. The second one ends the process.
-  InterruptNote(std::string before, std::string after, bool stops = false);
+  // Who has a text for `stopping` looks at stopped(), and ends with what is done: where something
+  // is, the first Ctrl-C only says so and asks for that. The second one ends the process.
+  InterruptNote(std::string before, std::string after,
+                std::optional<std::string> stopping = std::nullopt);
   ~InterruptNote();
   InterruptNote(const InterruptNote&) = delete;
   InterruptNote& operator=(const InterruptNote&) = delete;
@@ -150,7 +151,7 @@ class InterruptNote {
 
  private:
   const std::string before_, after_;
-  const bool stops_;
+  const std::optional<std::string> stopping_;
   std::atomic<size_t> done_ = 0;
   std::atomic<bool> stopped_ = false;
 };

@@ -46,8 +46,12 @@ std::shared_ptr<CommonBegins::Kept> CommonBegins::Keep(std::span<const Applicati
   std::lock_guard lock(mutex_);
   const auto known = places_.find(key);
   if (known != places_.end()) {
-    ages_.splice(ages_.begin(), ages_, known->second);
-    return ages_.front().second;
+    // What it begins with is newer than it: more lists have that in common.
+    for (size_t n = list.size(); n > 0; --n) {
+      const auto begin = places_.find(KeyOf(list.first(n)));
+      if (begin != places_.end()) ages_.splice(ages_.begin(), ages_, begin->second);
+    }
+    return known->second->second;
   }
   if (ages_.size() == most_) {
     places_.erase(ages_.back().first);

@@ -86,7 +86,7 @@ ReplayCheck::Worst ReplayCheck::worst_step() const {
 std::string ReplayCheck::step_doubt() const {
   const Worst found = worst_step();
   if (found.error <= kFails || !no_step.ok()) return "";
-  return found.what + " (the mean of the steps is not)";
+  return found.what + (worst().error > kFails ? "" : " (the mean of the steps is not)");
 }
 
 std::string ReplayCheck::baseline_doubt() const {

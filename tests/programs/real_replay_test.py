@@ -192,7 +192,7 @@ def main():
     if not os.path.isdir(folder):
         print(f"no {folder}: not run")
         return 77
-    failures = []
+    failures, asked_all, compared = [], 0, 0
     for trace in TRACES:
         path = os.path.join(folder, trace + ".json.gz")
         recording = Recording(path)
@@ -204,14 +204,18 @@ def main():
             assert done.returncode == 0, done.stderr
             steps = json.loads(done.stdout)["scenarios"][-1]["steps_ms"][:-1]  # nobody sees where the last one ends
             begins = recording.play(factor)[-len(steps) - 1:]
-            if len(begins) <= len(steps): print(trace, len(begins), len(steps)); break
+            asked_all += 1
+            if len(begins) <= len(steps):
+                failures.append(f"{trace}, kernels x{factor:g}: {len(begins)} steps begin of {len(steps)} that end")
+                continue
+            compared += 1
             predicted, replayed = sum(steps) / len(steps), (begins[-1] - begins[0]) / len(steps)
             error = predicted / replayed - 1
             line.append(f"kernels x{factor:g} {predicted:.2f} for {replayed:.2f} ({error:+.1%})")
             if abs(error) > TOLERANCE:
                 failures.append(f"{trace}, kernels x{factor:g}: {error:+.1%}")
         print("; ".join(line), flush=True)
-    print("\n".join(failures) or f"{2 * len(TRACES)} of {2 * len(TRACES)} within {TOLERANCE:.0%}")
+    print("\n".join(failures) or f"{compared} of {asked_all} within {TOLERANCE:.0%}")
     return bool(failures)
 
 

@@ -182,8 +182,9 @@ TEST(Advise, CausesOfEveryAnswerSumToWhatItSaves) {
   }
 }
 
-// What adds more doubt than gain is no member: the set is told by its low end.
-TEST(Advise, TheLowEndOfTheBestSetIsWorseWithoutAnyMember) {
+// What adds more doubt than gain is no member: the set is told by its low end. The search asks this
+// of the member that is missed least and of those that may lose; here it holds of all.
+TEST(Advise, TheLowEndOfThisBestSetIsWorseWithoutAnyMember) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   auto trace = ImportFile((RealTraceFolder() / "gpus/resnet50-bs32.a100-ddp2.json.gz").string());
   ASSERT_TRUE(trace.ok()) << trace.status();

@@ -295,8 +295,12 @@ class Sweep {
       text.resize(at);
     }
     // Rows of a journal are kept anyway; other ranks are not asked.
-    const bool stops = !journal_.has_value() && world_.size() == 1;
-    interrupted_.emplace(std::move(text), std::move(after), stops);
+    std::optional<std::string> stopping;
+    if (!journal_.has_value() && world_.size() == 1) {
+      stopping = session_.NoteText({.what = "stopping after the rows that are begun",
+                                    .effect = "Ctrl-C again ends at once, without them"});
+    }
+    interrupted_.emplace(std::move(text), std::move(after), std::move(stopping));
     interrupted_->Done(result_.rows.size());
   }
 

@@ -113,15 +113,18 @@ std::string FindingLine(const AdviseReport& report, TimeUnit wish) {
     return f.kind == FindingKind::kAllocator && f.about == About::kStep;
   });
   Duration now, without;
+  std::string_view what;
   if (report.ranks != nullptr && report.ranks->in->run.not_held_up) {
     now = report.advised.baseline.step, without = *report.ranks->in->run.not_held_up;
+    what = "free the host that was held up";
   } else if (report.ranks == nullptr && churns && replay.steady) {
     now = replay.measured, without = *replay.steady;
+    what = "leave the allocator its memory";
   }
   if (without <= Duration{} || now <= without) return "";
   return Wrapped(
-      fmt::format("first: what the finding above says; the step then takes {} instead of {}",
-                  FormatTime(without, wish), FormatTime(now, wish)));
+      fmt::format("first: {}, as a finding above says; the steady step takes {} instead of {}",
+                  what, FormatTime(without, wish), FormatTime(now, wish)));
 }
 
 // Nobody can switch on that a rank is faster: it says where to look.

@@ -13,7 +13,7 @@ down. Nothing was measured, so there is nothing to check the replay against.)"},
      R"(Of a folder with the ranks of one run this command looks at one, as it was recorded: its
 waits for the others are part of its step. whatif, advise, sweep, scale and ranks play all of
 them together, and the step of the run can be another: it is said first, where the files are
-small enough to be read twice (64 MB in all). --rank R looks at another one.)"},
+small enough to be read twice (16 MB in all). --rank R looks at another one.)"},
     {"no_step",
      R"(Most of the recorded time happens once in a training (a compiler, a library that loads),
 and what remains is no step. Nothing is predicted. Record later, after a warm-up.)"},

@@ -286,6 +286,7 @@ class Prefetch {
 
   // DS-Analyzer's question: who is slower, the loader or the rest?
   void TellRates() {
+    if (!edit_.keeps_notes()) return;  // who keeps up is played
     if (!ready_.empty() && !OtherWorkers()) {
       edit_.changes().notes.push_back(
           "as many workers as were recorded hand over batches as they did");

@@ -24,7 +24,8 @@ struct Applied {
 // Applies one transform: runs it and validates the graph afterwards. A transform that matched
 // nothing fails with FailedPrecondition E0601 ("fuse: no kernel matched ...").
 // `ends` then has what tasks take at its ends, if every transform has said so (Transform::ends).
-// What is not asked for is empty, in errors, too.
+// With EditNotes::kNone causes and edits are empty, notes and the like need not be made, and errors
+// do not tell of them.
 absl::StatusOr<Applied> Apply(const Application& application, Graph& graph,
                               EndColumns* ends = nullptr, EditNotes notes = EditNotes::kKept);
 
