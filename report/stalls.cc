@@ -21,8 +21,7 @@ constexpr double kOfRest = 0.25;                    // of what remains of a wind
 constexpr Duration kLeastOfRest = Duration::Ms(1);  // shorter stretches are noise of the host
 constexpr Duration kLongCall = Duration::Ms(5);
 constexpr int64_t kTimesUsual = 20;
-constexpr double kOfStep = 0.10;  // of one of several steps
-constexpr size_t kLeastSteps = 3;
+constexpr double kOfStep = 0.10;    // of one of several steps
 constexpr double kIdle = 0.5;       // of the stretch, without GPU work
 constexpr size_t kEnoughAlike = 4;  // pieces of a name, to say what it usually takes
 // Starting CUDA takes longer than this, and less only where it was done before.
@@ -212,14 +211,11 @@ class Finder {
     for (const HostPiece& p : reserves_) sum += p.time;
     if (gives_back_ || sum < rest.Scaled(kReservedOfRest)) return;
     for (const HostPiece& p : reserves_) {
-      const bool known = std::any_of(out_.all.begin(), out_.all.end(),
-                                     [&](const Stall& s) { return s.task == p.task && !s.gap; });
-      if (!known && GpuIdle(p)) Add(p, {});
+      if (!IsKnown(p) && GpuIdle(p)) Add(p, {});
     }
   }
 
   void FindAmongSteps() {
-    if (steps_ < kLeastSteps) return;
     const Duration step = out_.time / static_cast<int64_t>(steps_);
     std::map<std::pair<TaskKind, NameId>, std::vector<HostPiece>> slow;
     for (const HostPiece& p : pieces_) {
@@ -231,14 +227,21 @@ class Finder {
       if (t.kind == TaskKind::kHost && !op) continue;  // the program's own time
       if (GpuIdle(p)) slow[{t.kind, t.name}].push_back(p);
     }
+    std::vector<Stall> again;
     for (const auto& [key, found] : slow) {
-      const uint16_t first = graph_.task(found.front().task).step;
-      const bool one = std::all_of(found.begin(), found.end(), [&](const HostPiece& p) {
-        return graph_.task(p.task).step == first;
-      });
-      if (!one) continue;
-      for (const HostPiece& p : found) Add(p, Usual(p));
+      std::set<uint16_t> where;
+      for (const HostPiece& p : found) where.insert(graph_.task(p.task).step);
+      const bool op = key.first == TaskKind::kHost && !WaitsForOthers(graph_.Name(key.second));
+      const bool some = op && where.size() * 2 <= steps_;
+      if (where.size() > 1 && !some) continue;
+      for (const HostPiece& p : found) {
+        Add(p, Usual(p));
+        if (where.size() == 1) continue;
+        again.push_back(std::move(out_.all.back()));
+        out_.all.pop_back();
+      }
     }
+    out_.waits = std::move(again);
   }
 
   // Only where both go on in every step.
@@ -282,9 +285,7 @@ class Finder {
       if (unknown) middle->second = Median(alike);
       const Duration usual = middle->second;
       if (p.time < usual * kOpsFarLonger) continue;
-      const bool known = std::any_of(out_.all.begin(), out_.all.end(),
-                                     [&](const Stall& s) { return s.task == p.task && !s.gap; });
-      if (known) continue;
+      if (IsKnown(p)) continue;
       held.emplace_back(p, usual);
       names.insert(t.name);
       sum += p.time - usual;
@@ -300,8 +301,13 @@ class Finder {
     });
     if (many && !ranks) return;
     const auto first = out_.all.end() - static_cast<std::ptrdiff_t>(held.size());
-    out_.waits.assign(first, out_.all.end());
+    out_.waits.insert(out_.waits.end(), first, out_.all.end());
     out_.all.erase(first, out_.all.end());
+  }
+
+  bool IsKnown(const HostPiece& p) const {
+    const auto same = [&](const Stall& s) { return s.task == p.task && s.gap == p.gap; };
+    return std::ranges::any_of(out_.all, same) || std::ranges::any_of(out_.waits, same);
   }
 
   void Add(const HostPiece& p, Duration usual) {

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "graph/call_kinds.h"
 #include "report/questions/recorder_findings.h"
+#include "report/summary.h"
 #include "report/text/format.h"
 #include "trace/range_names.h"
 #include "trace/rows/far_events.h"
@@ -121,6 +122,7 @@ class RecordFindings {
     for (const Edge& e : graph_.edges()) {
       if (e.rule != Rule::kLaunch || graph_.task(e.to).kind != TaskKind::kKernel) continue;
       if (seen[e.to.index()]) continue;  // held by its call in more than one way
+      if (IsGuessed(graph_, e.to)) continue;
       seen[e.to.index()] = true;
       ++all;
       const NameId call = graph_.task(e.from).name;

@@ -108,6 +108,21 @@ TEST(Stalls, OfSeveralStepsWhatHappensInMoreStays) {
       FindStalls(Build({.steps = 6, .at = 2, .stall_ms = 300, .always = true}).graph).all.empty());
 }
 
+TEST(Stalls, TwoStepsAreEnoughToCompare) {
+  const Stalls stalls = FindStalls(Build({.steps = 3, .at = 2, .stall_ms = 300}).graph);
+  ASSERT_EQ(stalls.all.size(), 1u);
+  EXPECT_NEAR(stalls.taken.ms(), 300, 1);
+}
+
+// Collections of garbage, say: they are part of what a stopwatch shows, and nobody's gain.
+TEST(Stalls, WhatHappensInSomeStepsStaysAndIsNotSaved) {
+  const Stalls stalls =
+      FindStalls(Build({.steps = 8, .at = 6, .stall_ms = 300, .always = true}).graph);
+  EXPECT_TRUE(stalls.all.empty());
+  ASSERT_EQ(stalls.waits.size(), 2u);
+  EXPECT_NEAR(stalls.waits[0].taken().ms(), 300, 1);
+}
+
 // `times` kernels in each of five steps; memory of 1 ms is taken before each and given back.
 BuiltGraph BuildChurn(int times, double call_us) {
   TraceSketch s;

@@ -1,5 +1,7 @@
-#include "report/questions/diff.h"
+#include <algorithm>
+
 #include "report/predict/what_if.h"
+#include "report/questions/diff.h"
 #include "report/questions/findings.h"
 #include "report/stalls.h"
 #include "report/text/format.h"
@@ -57,6 +59,11 @@ std::vector<std::string> Row(const DiffRow& r, TimeUnit unit) {
           FormatChange(r.after - r.before, unit),
           r.before.ns > 0 ? FormatSignedPercent(share) : "",
           r.p < kSignificant ? "***" : ""};
+}
+
+bool AnyDiffers(const Diff& diff) {
+  return diff.step.p < kSignificant ||
+         std::ranges::any_of(diff.rows, [](const DiffRow& r) { return r.p < kSignificant; });
 }
 
 Tone ToneOf(const DiffRow& r) {
@@ -382,10 +389,11 @@ absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const std::vector<Verdict> gates, JudgeGates(args.All("--fail-if"), values));
   const std::string remarks =
       fmt::format(
-          R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
+          R"(  {} more than the noise of the steps (p < {}, {} against {} steps)
   groups: GPU time per step, as recorded
 )",
-          kSignificant, diff.steps_before, diff.steps_after) +
+          AnyDiffers(diff) ? "*** differs by" : "nothing differs by", kSignificant,
+          diff.steps_before, diff.steps_after) +
       AboutSteady(before, after, session.unit()) + AboutCost(args, before, after);
   auto text = [&] {
     return Heading(before, after) + FoundText(before, after) +
