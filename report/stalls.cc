@@ -21,9 +21,10 @@ constexpr double kOfRest = 0.25;                    // of what remains of a wind
 constexpr Duration kLeastOfRest = Duration::Ms(1);  // shorter stretches are noise of the host
 constexpr Duration kLongCall = Duration::Ms(5);
 constexpr int64_t kTimesUsual = 20;
-constexpr double kOfStep = 0.10;    // of one of several steps
-constexpr double kIdle = 0.5;       // of the stretch, without GPU work
-constexpr size_t kEnoughAlike = 4;  // pieces of a name, to say what it usually takes
+constexpr double kOfStep = 0.10;     // of one of several steps
+constexpr int64_t kTimesOthers = 5;  // as long as any stretch outside of operators in other steps
+constexpr double kIdle = 0.5;        // of the stretch, without GPU work
+constexpr size_t kEnoughAlike = 4;   // pieces of a name, to say what it usually takes
 // Starting CUDA takes longer than this, and less only where it was done before.
 constexpr Duration kCudaStarts = Duration::Ms(50);
 constexpr double kReservedOfRest = 0.05;  // of what remains, before reserved memory matters
@@ -129,7 +130,7 @@ class Finder {
     if (t.step >= counts_.size() || !counts_[t.step]) return;
     if (t.kind == TaskKind::kCall) AddMemoryCall(id);
     if (!loads && t.duration > kLeastOfRest) pieces_.push_back({id, false, t.duration});
-    if (one_step_ && !loader_.OwnsGapOf(t) && t.gap > kLeastOfRest) {
+    if (!loader_.OwnsGapOf(t) && t.gap > kLeastOfRest) {
       pieces_.push_back({id, true, t.gap});
     }
   }
@@ -219,12 +220,10 @@ class Finder {
     const Duration step = out_.time / static_cast<int64_t>(steps_);
     std::map<std::pair<TaskKind, NameId>, std::vector<HostPiece>> slow;
     for (const HostPiece& p : pieces_) {
+      if (IsOutside(p)) continue;
       const Task& t = graph_.task(p.task);
       const Duration usual = Usual(p);
       if (p.time < usual * kTimesUsual || p.time - usual < step.Scaled(kOfStep)) continue;
-      const Scope* scope = graph_.ScopeOf(p.task);
-      const bool op = scope != nullptr && scope->kind == EventKind::kOp;
-      if (t.kind == TaskKind::kHost && !op) continue;  // the program's own time
       if (GpuIdle(p)) slow[{t.kind, t.name}].push_back(p);
     }
     std::vector<Stall> again;
@@ -242,6 +241,34 @@ class Finder {
       }
     }
     out_.waits = std::move(again);
+    FindPauses(step);
+  }
+
+  // Whether it is the program's own time, outside of operators.
+  bool IsOutside(const HostPiece& p) const {
+    if (p.gap) return true;
+    const Scope* scope = graph_.ScopeOf(p.task);
+    const bool op = scope != nullptr && scope->kind == EventKind::kOp;
+    return graph_.task(p.task).kind == TaskKind::kHost && !op;
+  }
+
+  // Where it paused in one step: nothing tells what such a stretch usually takes but the longest of
+  // the other steps.
+  void FindPauses(Duration step) {
+    std::vector<Duration> longest(counts_.size());
+    for (const HostPiece& p : pieces_) {
+      if (!IsOutside(p)) continue;
+      Duration& of_step = longest[graph_.task(p.task).step];
+      of_step = std::max(of_step, p.time);
+    }
+    const auto at = static_cast<size_t>(std::ranges::max_element(longest) - longest.begin());
+    longest[at] = kLeastOfRest;
+    const Duration others = *std::ranges::max_element(longest);
+    for (const HostPiece& p : pieces_) {
+      if (!IsOutside(p) || graph_.task(p.task).step != at) continue;
+      const bool far = p.time >= others * kTimesOthers && p.time >= step.Scaled(kOfStep);
+      if (far && GpuIdle(p)) Add(p, {});
+    }
   }
 
   // Only where both go on in every step.

@@ -69,8 +69,9 @@ bool WaitsForOthers(std::string_view op);
 //     driver are stalls where none gives any back, for no step can do that every time, and where
 //     they are a twentieth of what remains;
 //   with several steps: it is a call or operator's own time, 20 times what it usually takes, a
-//     tenth of a step or more, and in one of them only. An operator to which this happens in more
-//     of them, up to half, is one of the `waits`.
+//     tenth of a step or more, and in one of them only; or time outside of operators, a tenth of a
+//     step and five times as long as any such stretch in the other steps. An operator to which this
+//     happens in more of them, up to half, is one of the `waits`.
 // Calls that give memory to the driver and take it back, ten of a kind a step and a fifth of its
 // time together, are stalls in every step: an allocator with room enough keeps what it has.
 // Operators that take 5 ms and a hundred times what operators of their name take were held up by

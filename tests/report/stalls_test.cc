@@ -13,7 +13,7 @@ namespace daydream {
 namespace {
 
 // `steps` marked steps of 20 ms: ten launches of 1 ms each, 2 ms apart. In `at`, the operator
-// around the fifth launch takes `stall_ms` more; from `from` on when `always`.
+// around the fifth launch takes `stall_ms` more; from `at` on when `always`.
 struct Program {
   int steps = 1;
   int at = 0;
@@ -21,6 +21,7 @@ struct Program {
   bool always = false;
   std::string op = "aten::linear";
   bool marks = true;
+  double pause_ms = 0;  // outside of operators in `at`, from `at` on when `always`
 };
 
 BuiltGraph Build(const Program& p) {
@@ -34,7 +35,8 @@ BuiltGraph Build(const Program& p) {
       const double extra = stalls ? p.stall_ms * 1000 : 0;
       s.Op(cpu, i == 5 ? p.op : "aten::linear", now, 1900 + extra);
       s.Launch(cpu, gpu, "kernel", now + 1800 + extra, 10, now + 1820 + extra, 1000);
-      now += 2000 + extra;
+      const bool pauses = i == 7 && (p.always ? step >= p.at : step == p.at);
+      now += 2000 + extra + (pauses ? p.pause_ms * 1000 : 0);
     }
     if (p.marks) s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
   }
@@ -121,6 +123,16 @@ TEST(Stalls, WhatHappensInSomeStepsStaysAndIsNotSaved) {
   EXPECT_TRUE(stalls.all.empty());
   ASSERT_EQ(stalls.waits.size(), 2u);
   EXPECT_NEAR(stalls.waits[0].taken().ms(), 300, 1);
+}
+
+TEST(Stalls, APauseInOneOfSeveralStepsIsOne) {
+  const Stalls stalls = FindStalls(Build({.steps = 6, .at = 3, .pause_ms = 300}).graph);
+  ASSERT_EQ(stalls.all.size(), 1u);
+  EXPECT_EQ(stalls.all[0].kind, StallKind::kOutside);
+  EXPECT_NEAR(stalls.taken.ms(), 300, 1);
+  const Stalls more =
+      FindStalls(Build({.steps = 6, .at = 4, .always = true, .pause_ms = 300}).graph);
+  EXPECT_TRUE(more.all.empty()) << "in two of five steps it is the program's own";
 }
 
 // `times` kernels in each of five steps; memory of 1 ms is taken before each and given back.
