@@ -127,7 +127,6 @@ void AddHandOffs(Builder& b);                // T: backward thread <-> main thre
 void AddJobs(Builder& b);                    // T3: jobs that one thread hands to another
 void AddBlockingCalls(Builder& b);           // B: calls that wait for the GPU
 void AddQueueLimits(Builder& b);             // Q: launch calls wait for room in the queue
-void AddBacklog(Builder& b);                 // Q5: work from before the window that filled it
 void AddDefaultStreamWaits(Builder& b);      // E4: the default stream and blocking streams
 void AddEventWaits(Builder& b);              // E: one stream waits for another
 void SettleStarts(Builder& b);               // L, G2-G8, E3: why each operation started when it did

@@ -5,8 +5,8 @@
 
 namespace daydream {
 
-std::vector<Duration> QuickCalls(const Builder& b) {
-  std::vector<std::vector<Duration>> samples(b.trace.names->size());
+QuickCalls::QuickCalls(const Builder& b) : b_(b), usual_(b.trace.names->size()) {
+  std::vector<std::vector<Duration>> samples(usual_.size());
   for (const HostThread& thread : b.threads) {
     for (TaskId t : thread.tasks) {
       if (MayBlock(b.KindOf(t)) || b.KindOf(t) == CallKind::kEventRecord) {
@@ -14,11 +14,9 @@ std::vector<Duration> QuickCalls(const Builder& b) {
       }
     }
   }
-  std::vector<Duration> quick(samples.size());
-  for (size_t i = 0; i < samples.size(); ++i) {
-    if (!samples[i].empty()) quick[i] = Ranked(samples[i], samples[i].size() / 4);
+  for (size_t i = 0; i < usual_.size(); ++i) {
+    if (!samples[i].empty()) usual_[i] = Ranked(samples[i], samples[i].size() / 4);
   }
-  return quick;
 }
 
 }  // namespace daydream

@@ -7,14 +7,30 @@
 
 namespace daydream {
 
-// By NameId: the first quartile of the durations of such calls and of records of events. Good
-// enough to tell slow calls. O(host tasks).
-std::vector<Duration> QuickCalls(const Builder& b);
+constexpr size_t kLeastBlockedCalls = 20;  // so many slow ones tell that a queue was full
+constexpr uint32_t kMostLostPlaces = 64;   // operations of one stream, of its last 1000
+constexpr uint32_t kDeepInFlight = 512;    // so many in flight may have filled it
 
-// A slow call takes so long and so many times what it usually takes; so many of them tell that a
-// queue was full (rule Q2).
-constexpr Duration kLongCall = Duration::Us(30);
-constexpr int64_t kTimesAsLong = 4;
-constexpr size_t kLeastBlockedCalls = 20;
+class QuickCalls {
+ public:
+  explicit QuickCalls(const Builder& b);  // O(host tasks)
+
+  // What calls of that name usually take: the first quartile of their durations. Good enough to
+  // tell slow calls. 0 for calls that neither submit work nor record events.
+  Duration Usual(TaskId call) const { return usual_[b_.graph.task(call).name.index()]; }
+  const std::vector<Duration>& by_name() const { return usual_; }  // by NameId
+
+  // More than calls take that do nothing but submit, or many times what is usual. One of both may
+  // be so by chance, or because of what such calls do; a call that waited for long is both.
+  bool IsLong(TaskId call) const { return b_.RecordedDuration(call) > Duration::Us(30); }
+  bool IsSlow(TaskId call) const { return b_.RecordedDuration(call) > Usual(call) * 4; }
+
+ private:
+  const Builder& b_;
+  std::vector<Duration> usual_;
+};
+
+// Rule Q5: work from before the window that filled a queue.
+void AddBacklog(Builder& b, const QuickCalls& quick);
 
 }  // namespace daydream

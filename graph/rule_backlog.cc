@@ -5,8 +5,18 @@
 // starts, long before the first recorded operation does. So their returns tell when the backlog
 // ran: it is put in front of the stream, a piece from each start to the next, and the launches wait
 // for it. A GPU that is faster is through with it sooner.
+//
+// From the first of them on, what took a place took one that something of the backlog had left, and
+// so did what was launched after the first recorded operation had started, as far as the queue is
+// deep: the host need not keep it full. So many pieces there are.
+//
+// Launches may be slow for other reasons (kernels that are loaded when they are first used) while
+// the first operation waits for another stream. So there is no backlog where it was told to wait,
+// nor where less than half a queue was launched before it started, or more than one.
 #include <algorithm>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "graph/builder.h"
 #include "graph/queue.h"
 #include "graph/queue_places.h"
@@ -17,78 +27,136 @@ namespace {
 
 class BacklogRule {
  public:
-  explicit BacklogRule(Builder& b) : b_(b), quick_(QuickCalls(b)) {}
+  BacklogRule(Builder& b, const QuickCalls& quick) : b_(b), quick_(quick) {}
 
   void Run() {
     b_.backlog.assign(b_.stream_ops.size(), 0);
+    const auto first_waits = FirstWaits();
     for (const std::vector<uint32_t>& stream : b_.stream_ops) {
       if (stream.empty() || !b_.ops[stream.front()].call.valid()) continue;
-      const std::vector<TaskId> blocked = BlockedBefore(stream);
-      if (!blocked.empty()) PutInFront(b_.ops[stream.front()], blocked);
+      const GpuOp& first = b_.ops[stream.front()];
+      const auto wait = first_waits.find(StreamOf(first.lane));
+      if (wait != first_waits.end() && wait->second < first.call_start) continue;
+      const std::vector<Launch> launches = LaunchesIntoFullQueue(stream);
+      if (!launches.empty()) PutInFront(first, launches);
     }
   }
 
  private:
-  Duration Own(TaskId call) const { return quick_[b_.graph.task(call).name.index()]; }
+  // What took a place that something of the backlog had left.
+  struct Launch {
+    TaskId call;           // None: not recorded
+    Instant freed;         // when that was, at the latest
+    bool blocked = false;  // exactly then
+    bool waits = false;    // the call needs the place: false behind the first place of a call
+  };
 
-  // Launches that took long and returned before the first operation of the stream started; none
-  // where too few say so.
-  std::vector<TaskId> BlockedBefore(const std::vector<uint32_t>& stream) const {
+  using Stream = std::pair<int32_t, int64_t>;  // device and number
+  Stream StreamOf(LaneId lane) const {
+    const Lane& stream = b_.trace.lanes[lane.index()];
+    return {stream.device, stream.number};
+  }
+
+  // When each stream was first told to wait for another.
+  absl::flat_hash_map<Stream, Instant> FirstWaits() const {
+    absl::flat_hash_map<Stream, Instant> first;
+    for (size_t row = 0; row < b_.trace.rows(); ++row) {
+      const uint32_t detail = b_.trace.detail[row];
+      if (b_.trace.kind[row] != EventKind::kSync || detail == Builder::kNone) continue;
+      const SyncDetail& sync = b_.trace.syncs[detail];
+      const TaskId call = b_.CallOf(b_.trace.correlation[row]);
+      if (sync.kind != SyncKind::kStreamWaitEvent || !call.valid()) continue;
+      const Stream stream{b_.trace.lanes[b_.trace.lane[row].index()].device, sync.stream};
+      Instant& at = first.try_emplace(stream, b_.Start(call)).first->second;
+      at = std::min(at, b_.Start(call));
+    }
+    return first;
+  }
+
+  // What took places of the backlog, in the order in which they got free; none where the launches
+  // tell of no full queue.
+  std::vector<Launch> LaunchesIntoFullQueue(const std::vector<uint32_t>& stream) const {
     const Instant first = b_.ops[stream.front()].start;
-    std::vector<TaskId> blocked;
-    size_t clear = 0;
+    std::vector<Launch> launches;
+    size_t before = 0, clear = 0;  // launches before the first operation started
+    size_t full = 0;               // that found room without waiting, at first
     TaskId last;
     for (uint32_t i : stream) {
       const GpuOp& op = b_.ops[i];
-      if (!op.call.valid() || op.call_end >= first) break;
-      if (op.call == last || !TakesPlace(b_.graph, op.task)) continue;
-      last = op.call;
+      const bool early = op.call_end < first, room = launches.size() + 1 < kDefaultQueueDepth;
+      if (!op.call.valid() || (!early && !room)) break;
+      if (!TakesPlace(b_.graph, op.task)) continue;
+      before += early ? 1 : 0;
+      if (!room) continue;
       const CallKind kind = b_.KindOf(op.call);
-      if (b_.waits[op.call.index()] || !MayBlock(kind) || kind == CallKind::kGraphLaunch) continue;
-      const Duration took = b_.RecordedDuration(op.call);
-      const bool is_long = took > kLongCall, is_slow = took > Own(op.call) * kTimesAsLong;
-      if (is_long || is_slow) blocked.push_back(op.call);
-      clear += is_long && is_slow ? 1 : 0;
+      const bool waits =
+          op.call != std::exchange(last, op.call) && !b_.waits[op.call.index()] && MayBlock(kind);
+      const bool is_long = quick_.IsLong(op.call), is_slow = quick_.IsSlow(op.call);
+      const bool blocked = early && waits && (is_long || is_slow) && kind != CallKind::kGraphLaunch;
+      if (!blocked && clear == 0) full = launches.size() + 1;
+      launches.push_back({op.call, std::min(Freed(op.call), first), blocked, waits});
+      clear += blocked && is_long && is_slow ? 1 : 0;
     }
-    if (clear < kLeastBlockedCalls) blocked.clear();
-    // Of several threads, too, in the order in which they returned.
-    std::ranges::stable_sort(blocked, {}, [&](TaskId call) { return Released(call); });
-    return blocked;
+    if (clear < kLeastBlockedCalls || before < kDeepInFlight) return {};
+    if (before > kDefaultQueueDepth + kMostLostPlaces) return {};
+    launches.resize(kDefaultQueueDepth - 1, {.call = {}, .freed = first});
+    launches.erase(launches.begin(), launches.begin() + static_cast<std::ptrdiff_t>(full));
+    std::ranges::stable_sort(launches, {}, &Launch::freed);
+    return launches;
   }
 
-  // When the operation started whose place the call was given.
-  Instant Released(TaskId call) const {
+  Instant Freed(TaskId call) const {
     return std::max(b_.End(call) - kQueueReleaseLag, b_.Start(call));
   }
 
-  void PutInFront(const GpuOp& first, const std::vector<TaskId>& blocked) {
+  // Between launches that were blocked, pieces start one as long after the other.
+  static std::vector<Instant> Starts(const std::vector<Launch>& launches, Instant first) {
+    std::vector<Instant> starts;
+    starts.reserve(launches.size() + 1);
+    for (size_t i = 0; i < launches.size();) {
+      size_t next = i + 1;
+      while (next < launches.size() && !launches[next].blocked) ++next;
+      const Instant from = launches[i].freed;
+      const Duration all = (next < launches.size() ? launches[next].freed : first) - from;
+      const auto count = static_cast<int64_t>(next - i);
+      for (int64_t k = 0; k < count; ++k, ++i) {
+        starts.push_back(std::min(from + Duration{all.ns / count * k}, launches[i].freed));
+      }
+    }
+    starts.push_back(first);
+    return starts;
+  }
+
+  void PutInFront(const GpuOp& first, const std::vector<Launch>& launches) {
     const NameId name = b_.graph.AddName("(launched before the recording)");
-    const auto start = [&](size_t i) {
-      return i < blocked.size() ? Released(blocked[i]) : first.start;
-    };
-    b_.backlog[first.lane.index()] = blocked.size();
-    for (size_t i = 0; i < blocked.size(); ++i) {
-      const TaskId call = blocked[i];
-      const Task piece{.duration = start(i + 1) - start(i),
+    const std::vector<Instant> starts = Starts(launches, first.start);
+    b_.backlog[first.lane.index()] = launches.size();
+    for (size_t i = 0; i < launches.size(); ++i) {
+      const auto& [call, freed, blocked, waits] = launches[i];
+      const Task piece{.duration = starts[i + 1] - starts[i],
                        .name = name,
                        .lane = first.lane,
                        .kind = TaskKind::kKernel};
-      const TaskId before = b_.InsertBefore(first.task, piece, start(i), start(i + 1));
-      if (i == 0) b_.graph.mutable_task(before).earliest = start(i);
-      b_.AddEdge(before, call, b_.End(call) - start(i), Rule::kQueue, Anchor::kStart, Anchor::kEnd);
+      const TaskId before = b_.InsertBefore(first.task, piece, starts[i], starts[i + 1]);
+      if (i == 0) b_.graph.mutable_task(before).earliest = starts[i];
+      if (!waits) continue;
+      const Duration until = b_.End(call) - starts[i];
+      const Duration lag = blocked ? until : std::min(until, kQueueReleaseLag);
+      b_.AddEdge(before, call, lag, Rule::kQueue, Anchor::kStart, Anchor::kEnd);
+      if (!blocked) continue;
       Duration& own = b_.graph.mutable_task(call).duration;
-      own = std::min(own, Own(call));
+      own = std::min(own, quick_.Usual(call));
       b_.waits[call.index()] = true;
       ++b_.report.queue_blocked;
     }
   }
 
   Builder& b_;
-  const std::vector<Duration> quick_;  // by NameId
+  const QuickCalls& quick_;
 };
 
 }  // namespace
 
-void AddBacklog(Builder& b) { BacklogRule(b).Run(); }
+void AddBacklog(Builder& b, const QuickCalls& quick) { BacklogRule(b, quick).Run(); }
 
 }  // namespace daydream

@@ -24,11 +24,12 @@
 namespace daydream {
 namespace {
 
-constexpr uint32_t kDeepInFlight = 512;               // rule Q2
 constexpr size_t kManyWaits = 8;                      // rule Q2, see graph/queue.h
 constexpr uint32_t kDepthsAround = 16;                // rule Q2
 constexpr Duration kReleaseSpread = Duration::Us(2);  // of kQueueReleaseLag, as measured
-constexpr uint32_t kMostLostPlaces = 64;              // operations of one stream, of its last 1000
+// A record of an event that found no room returns this long after there is some, at most. Launches
+// do after 5 us (kQueueReleaseLag); the rest is left for the jitter of a host.
+constexpr Duration kRecordReturns = Duration::Us(30);
 constexpr Instant kNever{std::numeric_limits<int64_t>::max() / 4};
 
 using Samples = std::vector<std::vector<Duration>>;  // durations of calls, by NameId
@@ -77,8 +78,8 @@ class QueueRule {
   };
 
  public:
-  explicit QueueRule(Builder& b)
-      : b_(b), quick_(QuickCalls(b)), unblocked_(b.trace.names->size()), records_(RecordsOf(b)) {}
+  QueueRule(Builder& b, const QuickCalls& quick)
+      : b_(b), quick_(quick), unblocked_(b.trace.names->size()), records_(RecordsOf(b)) {}
 
   void FindAll(const std::vector<std::vector<TaskId>>& unrecorded, bool nvidia) {
     std::vector<Queue> queues;
@@ -129,9 +130,7 @@ class QueueRule {
     const Duration clock = room.lag - kQueueReleaseLag;
     for (LaneId stream : queue.streams) {
       for (TaskId call : records_[stream.index()]) {
-        const Duration own = quick_[b_.graph.task(call).name.index()];
-        const Duration took = b_.RecordedDuration(call);
-        if (b_.waits[call.index()] || took <= kLongCall || took <= own * kTimesAsLong) continue;
+        if (b_.waits[call.index()] || !quick_.IsLong(call) || !quick_.IsSlow(call)) continue;
         const auto next =
             std::ranges::upper_bound(queue.places, b_.Start(call), {}, &QueuePlace::called);
         const auto i = static_cast<size_t>(next - queue.places.begin());
@@ -140,7 +139,7 @@ class QueueRule {
         const QueuePlace& release = queue.places[i + 1 - depth];
         const Instant freed = release.start + clock;
         if (!release.operation.valid() || freed <= b_.Start(call)) continue;
-        if (freed > b_.End(call) || b_.End(call) - freed > kLongCall) continue;
+        if (freed > b_.End(call) || b_.End(call) - freed > kRecordReturns) continue;
         pairs_.push_back({release.start, room.lag, release.operation, call, release.frees});
       }
     }
@@ -148,7 +147,7 @@ class QueueRule {
 
   // Rule Q3.
   void Couple() {
-    std::vector<Duration> own = quick_;
+    std::vector<Duration> own = quick_.by_name();
     for (size_t i = 0; i < own.size(); ++i) {
       if (!unblocked_[i].empty()) own[i] = TrimmedMean(unblocked_[i]);
     }
@@ -278,9 +277,7 @@ class QueueRule {
       if (place.call == last_call || !MayWait(place.call)) continue;
       last_call = place.call;
       if (b_.KindOf(place.call) == CallKind::kGraphLaunch) continue;
-      const Duration duration = b_.RecordedDuration(place.call);
-      const Duration own = quick_[b_.graph.task(place.call).name.index()];
-      if (duration <= kLongCall || duration <= own * kTimesAsLong) continue;
+      if (!quick_.IsLong(place.call) || !quick_.IsSlow(place.call)) continue;
       calls.push_back({b_.Start(place.call), b_.End(place.call)});
     }
     return calls;
@@ -374,9 +371,7 @@ class QueueRule {
       if (!call.valid() || !MayBlock(b_.KindOf(call))) continue;
       while (started < i && places[started].start <= b_.End(call)) ++started;
       const auto now = static_cast<uint32_t>(i - started + 1);
-      Duration own = quick_[b_.graph.task(call).name.index()];
-      Duration duration = b_.RecordedDuration(call);
-      bool slow = duration > kLongCall || duration > own * kTimesAsLong;
+      const bool slow = quick_.IsLong(call) || quick_.IsSlow(call);
       if (!slow) unblocked = std::max(unblocked, now);
       const bool long_by_itself = b_.KindOf(call) == CallKind::kGraphLaunch;
       if (!slow || now < kDeepInFlight || long_by_itself) continue;
@@ -439,7 +434,7 @@ class QueueRule {
   }
 
   Builder& b_;
-  std::vector<Duration> quick_;  // by NameId
+  const QuickCalls& quick_;
   Samples unblocked_;
   std::vector<std::vector<TaskId>> records_;  // of events, by stream
   std::vector<Pair> pairs_;
@@ -452,12 +447,13 @@ void AddQueueLimits(Builder& b) {
   for (size_t row = 0; row < b.trace.rows() && nvidia; ++row) {
     if (b.trace.kind[row] == EventKind::kCall) nvidia = !b.trace.EventName(row).starts_with("hip");
   }
+  const QuickCalls quick(b);
+  if (nvidia) AddBacklog(b, quick);
   std::vector<Outcome> outcomes(b.graph.size());
   for (const GpuOp& op : b.ops) {
     if (op.call.valid()) outcomes[op.call.index()] = {op.lane, TakesPlace(b.graph, op.task)};
   }
-  if (nvidia) AddBacklog(b);
-  QueueRule rule(b);
+  QueueRule rule(b, quick);
   const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(b.graph, outcomes);
   outcomes = {};  // before there are places of all queues
   rule.FindAll(unrecorded, nvidia);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,15 +20,17 @@
 #include "tests/graph/trace_sketch.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
+#include "transforms/core/editor.h"
 
 namespace daydream {
 namespace {
 
 constexpr int kPlaces = 1022;
+constexpr std::string_view kBacklog = "(launched before the recording)";
 constexpr double kCall = 5, kBetween = 1, kRelease = 5.25;
 constexpr double kHost = kCall + kBetween;  // of each piece of work when nothing blocks
 
-enum class Work { kKernel, kPinnedCopy, kDeviceCopy, kEightWaits, kEventRecord };
+enum class Work { kKernel, kPinnedCopy, kDeviceCopy, kEightWaits, kEventRecord, kPause, kGraph };
 
 // What a recorder makes of it: what starts after `window`, and what is in `lost`, was not recorded;
 // the clock of the GPU is `clock` ahead, and starts of kernels are up to `noise` late.
@@ -87,6 +91,25 @@ class Program {
                       .record_correlation = id},
                      stream, id + 1'000'000);
         host = end + 1;
+        continue;
+      }
+      if (work == Work::kPause) {  // five places get free
+        host += 250;
+        continue;
+      }
+      if (work == Work::kGraph) {  // of three kernels, in a place each
+        const double room =
+            starts.size() + 1 >= kPlaces ? starts[starts.size() + 1 - kPlaces] + kRelease : 0;
+        const double begin = std::exchange(host, std::max(host + kCall, room));
+        const auto id = static_cast<uint32_t>(i + 1);
+        const bool seen = begin >= recorder.from;
+        if (seen) sketch_.Call(cpu, "cudaGraphLaunch", begin, host - begin, id);
+        for (int k = 0; k < 3; ++k, stream += 50) {
+          stream = std::max(stream + 1, host + 3);
+          starts.push_back(stream);
+          if (seen) sketch_.Kernel(gpu, "of a graph", stream, 50, id);
+        }
+        host += kBetween;
         continue;
       }
       const double begin = host;
@@ -250,6 +273,59 @@ TEST(QueueRule, LaunchesThatWaitForWhatWasNotRecordedTellWhenItRan) {
   Graph again = p.graph();
   RebuildQueueEdges(again, std::vector<bool>(again.lanes().size(), true));
   EXPECT_EQ(QueueEdges(again), QueueEdges(p.graph())) << "edits find it anew";
+}
+
+// While the host pauses, room is made for launches that return at once, and a graph takes places
+// that none of its own calls waits for: they are places of the backlog all the same.
+TEST(QueueRule, WhatRanUnseenHasAPlaceForEachLaunchBehindAFullQueue) {
+  std::vector<Work> pattern(20, Work::kKernel);
+  pattern.insert(pattern.end(), {Work::kPause, Work::kKernel, Work::kGraph});
+  Program p(2303, pattern, {.from = 14000});
+  EXPECT_EQ(p.depth(), kPlaces);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_EQ(p.graph().TaskName(p.graph().lane(LaneId(1)).first), kBacklog);
+  Graph edited = p.graph();
+  const TaskId last = edited.lane(LaneId(1)).last;
+  std::set<std::tuple<uint32_t, uint32_t, int64_t>> before = QueueEdges(edited);
+  EXPECT_GT(before.size(), 500u);
+  Editor edit(edited);
+  ASSERT_EQ(edit.RemoveWithLaunches({&last, 1}), 1u);
+  edit.Finish();
+  std::erase_if(before, [&](const auto& e) { return edited.task(TaskId(std::get<1>(e))).removed; });
+  EXPECT_EQ(QueueEdges(edited), before);
+}
+
+// A stream whose first operation starts 5 ms after its 40 launches, which took 60 us each because
+// their kernels were loaded then; those of the main stream take 5 us. In all there are `behind`
+// more.
+BuiltGraph SlowLaunchesOfASideStream(bool told_to_wait, int behind) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream(7), side = s.Stream(20);
+  double host = 0;
+  for (int i = 0; i < 1200; ++i, host += kHost) s.Launch(cpu, gpu, "k", host, kCall, host + 7, 5);
+  if (told_to_wait) {
+    s.Call(cpu, "cudaStreamWaitEvent", host, 1, 1);
+    s.Sync(side, {.kind = SyncKind::kStreamWaitEvent, .stream = 20}, host, 1);
+  }
+  host += 2;
+  double stream = host + 10'000;
+  for (int i = 0; i < 40; ++i, host += 61, stream += 10) {
+    s.Launch(cpu, side, "side", host, 60, stream, 9);
+  }
+  for (int i = 0; i < behind; ++i, host += kHost, stream += 10) {
+    s.Launch(cpu, side, "side", host, kCall, stream, 9);
+  }
+  return Build(s);
+}
+
+TEST(QueueRule, SlowLaunchesOfAStreamThatWaitsForAnotherTellOfNoBacklog) {
+  for (const auto& [told_to_wait, behind] : {std::pair(true, 1021 - 40), std::pair(false, 0)}) {
+    const BuiltGraph built = SlowLaunchesOfASideStream(told_to_wait, behind);
+    for (size_t i = 0; i < built.graph.size(); ++i) {
+      EXPECT_NE(built.graph.TaskName(TaskId(i)), kBacklog) << told_to_wait;
+    }
+    ExpectReplaysExactly(built.graph);
+  }
 }
 
 // Copies alternate between kinds: of those that were cut off every other one takes a place.
