@@ -92,10 +92,10 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph);
 
 // Makes what such stalls take too long a wait for work on lanes of its own, one for each thread: it
 // takes as long, whatever becomes of the operators. The graph plays as before. With the timeline of
-// `graph` it also begins no earlier than the GPU had got as far as it had when it began there, and
-// what the thread launches afterwards begins after it, whoever launches it then: an option that
-// launches ahead of the GPU does not hide it. Ranks that are played together wait for one another,
-// so that a timeline of one of them alone says nothing.
+// `graph` streams wait, too: on each, the first operation that the thread launches afterwards
+// begins so long after the operation before it as the stream had nothing to do meanwhile, whoever
+// launches it then. So an option that launches ahead of the GPU does not hide the wait. Ranks that
+// are played together wait for one another, so that a timeline of one of them alone says nothing.
 // O(tasks + stalls * streams * log tasks).
 void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* timeline = nullptr);
 // Whether this is such work, of which no work that is less makes a step shorter.
