@@ -269,8 +269,8 @@ void AssignSteps(Builder& b) {
       if (op != Builder::kNone) step = of_ops.Of(op);
       b.graph.mutable_task(t).step = step;  // delays belong to the operation they delay
     }
-    // What was launched before the recording is of step 0: one that is not counted, but where all of
-    // the window is one step.
+    // What was launched before the recording is of step 0: one that is not counted, but where all
+    // of the window is one step.
     TaskId t = b.graph.lane(LaneId(lane)).first;
     const size_t before = lane < b.backlog.size() ? b.backlog[lane] : 0;
     for (size_t i = 0; i < before; ++i, t = b.graph.task(t).lane_next) {
