@@ -63,15 +63,8 @@ void Merge(std::vector<Place>& places, std::span<const size_t> begins_of_streams
   std::ranges::stable_sort(places, {}, &Place::order);
 }
 
-}  // namespace
-
-bool TakesPlace(const Graph& graph, TaskId gpu_task) {
-  if (graph.task(gpu_task).kind != TaskKind::kMemcpy) return IsGpu(graph.task(gpu_task).kind);
-  const CopyDetail* copy = graph.Copy(gpu_task);
-  return copy != nullptr && IsDeviceMemory(copy->from) && IsDeviceMemory(copy->to);
-}
-
-void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
+// Those of `lanes` that have a queue, and all that share one with them.
+std::vector<LaneId> StreamsToRebuild(const Graph& graph, const std::vector<bool>& lanes) {
   std::vector<LaneId> rebuilt;
   std::vector<bool> is_rebuilt(graph.lanes().size());
   for (size_t i = 0; i < std::min(lanes.size(), graph.lanes().size()); ++i) {
@@ -81,7 +74,22 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
   for (size_t i = 0; i < is_rebuilt.size(); ++i) {
     if (is_rebuilt[i]) rebuilt.push_back(LaneId(i));
   }
+  return rebuilt;
+}
+
+}  // namespace
+
+bool TakesPlace(const Graph& graph, TaskId gpu_task) {
+  if (graph.task(gpu_task).kind != TaskKind::kMemcpy) return IsGpu(graph.task(gpu_task).kind);
+  const CopyDetail* copy = graph.Copy(gpu_task);
+  return copy != nullptr && IsDeviceMemory(copy->from) && IsDeviceMemory(copy->to);
+}
+
+void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
+  const std::vector<LaneId> rebuilt = StreamsToRebuild(graph, lanes);
   if (rebuilt.empty()) return;
+  std::vector<bool> is_rebuilt(graph.lanes().size());
+  for (LaneId lane : rebuilt) is_rebuilt[lane.index()] = true;
   const auto is_queue = [&](const Edge& e) {
     return e.rule == Rule::kQueue && is_rebuilt[graph.task(e.from).lane.index()];
   };
@@ -146,8 +154,7 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
       const TaskId call = places[i].call;
       if (!call.valid() || call == last_call) continue;
       last_call = call;
-      if (i + 1 < depth) continue;
-      wait_for(call, places[i + 1 - depth].operation);
+      if (i + 1 >= depth) wait_for(call, places[i + 1 - depth].operation);
     }
     // As the next launch would.
     for (const auto& [call, stream] : records) {
