@@ -156,8 +156,7 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
       last_call = call;
       if (i + 1 >= depth) wait_for(call, places[i + 1 - depth].operation);
     }
-    // As the next launch would.
-    for (const auto& [call, stream] : records) {
+    for (const auto& [call, stream] : records) {  // as the next launch would
       if (graph.task(call).removed || std::ranges::find(streams, stream) == streams.end()) continue;
       const auto next = std::ranges::upper_bound(places, order[call.index()], {}, &Place::order);
       const auto i = static_cast<size_t>(next - places.begin());
