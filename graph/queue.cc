@@ -63,6 +63,25 @@ void Merge(std::vector<Place>& places, std::span<const size_t> begins_of_streams
   std::ranges::stable_sort(places, {}, &Place::order);
 }
 
+// What `streams` submitted to their queue; in the order of its calls, if that is given.
+std::vector<Place> PlacesOf(const Graph& graph, std::span<const LaneId> streams,
+                            std::span<const std::vector<TaskId>> unrecorded,
+                            std::span<const TaskId> call_of, std::span<const uint32_t> order) {
+  std::vector<Place> places;
+  std::vector<size_t> begins;
+  for (LaneId stream : streams) {
+    begins.push_back(places.size());
+    for (TaskId t = graph.lane(stream).first; t.valid(); t = graph.task(t).lane_next) {
+      if (!graph.task(t).removed && TakesPlace(graph, t)) places.push_back({t, call_of[t.index()]});
+    }
+    for (TaskId call : unrecorded[stream.index()]) places.push_back({TaskId::None(), call});
+  }
+  if (order.empty()) return places;
+  for (Place& p : places) p.order = p.call.valid() ? order[p.call.index()] : 0;
+  Merge(places, begins);
+  return places;
+}
+
 // Those of `lanes` that have a queue, and all that share one with them.
 std::vector<LaneId> StreamsToRebuild(const Graph& graph, const std::vector<bool>& lanes) {
   std::vector<LaneId> rebuilt;
@@ -129,25 +148,10 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
                    .from_anchor = Anchor::kStart,
                    .to_anchor = Anchor::kEnd});
   };
-  std::vector<Place> places;
-  std::vector<size_t> begins;
   for (LaneId lane : rebuilt) {
     const std::vector<LaneId> streams = StreamsOfQueue(graph, lane);
     if (streams.front() != lane) continue;  // done with that one
-    places.clear();
-    begins.clear();
-    for (LaneId stream : streams) {
-      begins.push_back(places.size());
-      for (TaskId t = graph.lane(stream).first; t.valid(); t = graph.task(t).lane_next) {
-        if (!graph.task(t).removed && TakesPlace(graph, t))
-          places.push_back({t, call_of[t.index()]});
-      }
-      for (TaskId call : unrecorded[stream.index()]) places.push_back({TaskId::None(), call});
-    }
-    if (!order.empty()) {
-      for (Place& p : places) p.order = p.call.valid() ? order[p.call.index()] : 0;
-      Merge(places, begins);
-    }
+    const std::vector<Place> places = PlacesOf(graph, streams, unrecorded, call_of, order);
     const uint32_t depth = graph.lane(lane).queue_depth;
     TaskId last_call;
     for (size_t i = 0; i < places.size(); ++i) {
