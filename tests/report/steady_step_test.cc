@@ -6,6 +6,7 @@
 #include <set>
 
 #include "report/questions/findings.h"
+#include "report/stalls.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
 #include "transforms/scenario/scenario.h"
@@ -115,6 +116,22 @@ TEST(SteadyStep, NoSpeedUpComesFromInitialisation) {
     }
   }
   EXPECT_GT(asked, 0u);
+}
+
+// A stretch of 33 ms outside of operators, in which no step becomes longer: the GPU was behind.
+TEST(SteadyStep, WhatMakesNoStepLongerDoesNotHappenOnce) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces";
+  auto trace = ImportFile((RealTraceFolder() / "loader/resnet50-v100.workers4.a.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_FALSE(FindStalls(built->graph).all.empty());
+  auto replay = CheckReplay(*built, nullptr);
+  ASSERT_TRUE(replay.ok());
+  auto health = MakeSteady(*built, *replay);
+  ASSERT_TRUE(health.ok());
+  EXPECT_TRUE(health->stalls.all.empty());
+  EXPECT_EQ(replay->steady, std::nullopt);
 }
 
 }  // namespace
