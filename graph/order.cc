@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <queue>
-#include <ranges>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -53,7 +53,8 @@ struct Waiting {
     }
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
     // Where each one's end; the last are put in first.
-    for (const Edge& e : std::views::reverse(g.edges())) targets[--begin[e.from.index()]] = e.to;
+    const std::span<const Edge> edges = g.edges();
+    for (auto e = edges.rbegin(); e != edges.rend(); ++e) targets[--begin[e->from.index()]] = e->to;
     const bool all_fixed = std::ranges::all_of(
         g.lanes(), [](const GraphLane& lane) { return lane.order == LaneOrder::kFixed; });
     if (all_fixed) {

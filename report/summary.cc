@@ -244,7 +244,7 @@ std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
   }
   bool on_gpu = IsGpu(task.kind) || task.kind == TaskKind::kDelay;
   // As the resources of the critical path have it: a wait for a batch is no work.
-  const std::string beside_gpu = task.phase == Phase::kData ? "data" : "CPU work";
+  std::string beside_gpu = task.phase == Phase::kData ? "data" : "CPU work";
   std::string name;
   switch (by) {
     case GroupBy::kClass:

@@ -325,7 +325,7 @@ TraceBuilder::Extent TraceBuilder::Recorded() {
 }
 
 void TraceBuilder::LeaveOutFarAllocations(Extent recorded) {
-  const auto [first, last] = recorded;
+  const Instant first = recorded.first, last = recorded.last;
   if (first > last) return;
   const uint64_t whole = Apart(first, last);
   if (whole > UINT64_MAX / kFarGapFactor) return;
