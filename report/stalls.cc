@@ -22,7 +22,7 @@ constexpr Duration kLeastOfRest = Duration::Ms(1);  // shorter stretches are noi
 constexpr Duration kLongCall = Duration::Ms(5);
 constexpr int64_t kTimesUsual = 20;
 constexpr double kOfStep = 0.10;     // of one of several steps
-constexpr int64_t kTimesOthers = 5;  // as long as any stretch outside of operators in other steps
+constexpr int64_t kTimesOthers = 5;  // chosen: the longest stretch outside of operators elsewhere
 constexpr double kIdle = 0.5;        // of the stretch, without GPU work
 constexpr size_t kEnoughAlike = 4;   // pieces of a name, to say what it usually takes
 // Starting CUDA takes longer than this, and less only where it was done before.

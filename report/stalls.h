@@ -79,7 +79,8 @@ bool WaitsForOthers(std::string_view op);
 // window: they are stalls wherever they are, even while the GPU works. Where they are fewer, and
 // where ranks exchange anything, they are `waits`.
 // All of it is a judgement by size, made with the shared recordings in view: none of their steady
-// steps has a stall, and what is predicted from those with one is what is predicted without it
+// steps has a stall that makes it longer (MakeSteady() drops one beside the step's way), and what
+// is predicted from those with one is what is predicted without it
 // (tests/report/steady_step_test.cc). O(tasks log tasks).
 Stalls FindStalls(const Graph& graph);
 
