@@ -174,11 +174,7 @@ class Finder {
     const Task& t = graph_.task(p.task);
     const Instant begin = p.gap ? t.recorded_start + t.duration : t.recorded_start;
     const Window stretch{0, begin, begin + p.time};
-    const auto first = std::partition_point(busy_.begin(), busy_.end(),
-                                            [&](const Interval& i) { return i.end <= begin; });
-    const std::span<const Interval> rest(busy_.data() + (first - busy_.begin()),
-                                         busy_.data() + busy_.size());
-    return Inside(rest, {&stretch, 1}) <= p.time.Scaled(1 - kIdle);
+    return Inside(busy_, stretch) <= p.time.Scaled(1 - kIdle);
   }
 
   void SortByTime() {
@@ -420,6 +416,20 @@ bool WaitsForOthers(std::string_view op) {
 
 Stalls FindStalls(const Graph& graph) { return Finder(graph).Run(); }
 
+std::vector<Interval> StretchesTaken(std::span<const Stall> stalls, const Graph& graph) {
+  std::vector<Interval> taken;
+  taken.reserve(stalls.size());
+  for (const Stall& s : stalls) {
+    const Instant end = StretchOf(graph, s).end;
+    taken.push_back({end - s.taken(), end});
+  }
+  return Union(std::move(taken));
+}
+
+bool IsUnexplained(const Task& t) {
+  return t.kind == TaskKind::kDelay && t.detail == Id<void>::kNoneValue;
+}
+
 void TakeOut(std::span<const Stall> stalls, Graph& graph) {
   if (stalls.empty()) return;
   struct Cut {
@@ -441,6 +451,7 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph) {
   for (const Cut& c : cuts) before.emplace_back(c.stretch.end, c.taken);
   std::sort(before.begin(), before.end());
   for (size_t i = 1; i < before.size(); ++i) before[i].second += before[i - 1].second;
+  const std::vector<Interval> gone = StretchesTaken(stalls, graph);
   std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
     return std::pair(a.stretch.begin, a.lane) < std::pair(b.stretch.begin, b.lane);
   });
@@ -450,6 +461,11 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph) {
     const auto next = std::partition_point(before.begin(), before.end(),
                                            [&](const auto& b) { return b.first <= t.earliest; });
     if (next != before.begin()) t.earliest = t.earliest - std::prev(next)->second;
+    if (IsUnexplained(t)) {
+      const Window delay{0, t.recorded_start, t.recorded_start + t.duration};
+      t.duration = t.duration - Inside(gone, delay);
+      continue;
+    }
     if (t.gap == Duration{} || graph.lane(t.lane).lane.kind != LaneKind::kThread) continue;
     const Instant gap_begin = t.recorded_start + t.duration, gap_end = gap_begin + t.gap;
     auto c = std::partition_point(cuts.begin(), cuts.end(),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "report/windows.h"
 #include "simulator/timeline.h"
 
 namespace daydream {
@@ -87,8 +88,15 @@ Stalls FindStalls(const Graph& graph);
 // Of the time, by all together: what several threads do at once counts once.
 Duration TakenTogether(const Graph& graph, std::vector<const Stall*> stalls);
 
+// When TakeOut() takes time away: a stall but for what it takes otherwise, which comes first. In
+// order, and none of them overlap.
+std::vector<Interval> StretchesTaken(std::span<const Stall> stalls, const Graph& graph);
+// Whether a stream stood still for no reason that a rule knows.
+bool IsUnexplained(const Task& t);
+
 // The steady step: stalls take what such work takes otherwise. Other threads that waited meanwhile,
-// or began afterwards, do so by as much less.
+// or began afterwards, do so by as much less, and so do streams that stood still for no reason that
+// a rule knows: where everything behind an instant was recorded later, nothing else was late.
 void TakeOut(std::span<const Stall> stalls, Graph& graph);
 
 // Makes what such stalls take too long a wait for work on lanes of its own, one for each thread: it

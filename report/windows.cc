@@ -122,4 +122,10 @@ Duration Inside(std::span<const Interval> disjoint, std::span<const Window> wind
   return sum;
 }
 
+Duration Inside(std::span<const Interval> disjoint, const Window& window) {
+  const auto first = std::ranges::partition_point(
+      disjoint, [&](const Interval& i) { return i.end <= window.begin; });
+  return Inside(disjoint.subspan(static_cast<size_t>(first - disjoint.begin())), {&window, 1});
+}
+
 }  // namespace daydream

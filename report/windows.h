@@ -62,6 +62,8 @@ struct Interval {
 std::vector<Interval> Union(std::vector<Interval> intervals);
 // Length of the part of `disjoint` that lies inside `windows`; what lies in two counts twice.
 Duration Inside(std::span<const Interval> disjoint, std::span<const Window> windows);
+// Of one window, without a look at what ends before it.
+Duration Inside(std::span<const Interval> disjoint, const Window& window);
 
 // Calls `take(segment, length)` for the part of every segment of `path` inside `windows`.
 template <class Take>

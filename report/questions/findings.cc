@@ -12,6 +12,7 @@
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/copy_findings.h"
+#include "report/questions/delay_findings.h"
 #include "report/questions/gpu_findings.h"
 #include "report/questions/launch_findings.h"
 #include "report/questions/limit_findings.h"
@@ -34,7 +35,6 @@
 namespace daydream {
 namespace {
 
-constexpr double kSmallFinding = 0.05;  // of the step
 constexpr double kStepOff = 0.03;
 constexpr double kLargeWait = 0.10;      // of the step, for other ranks
 constexpr double kManyMemoryCalls = 10;  // a step
@@ -113,7 +113,9 @@ class Findings {
     FindSearch();
     FindUnequal();
     FindOtherSteps();
-    FindUnexplained();
+    if (auto delays = FindingOfDelays(graph_, report_, stalls_, steps_)) {
+      out_.push_back(*std::move(delays));
+    }
     for (Finding& f : FindingsOfLoader(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
     }
@@ -307,33 +309,6 @@ class Findings {
       f.where = part->longest;
       f.text += fmt::format("; steps are uneven: {} takes {}", Printable(part->longest),
                             Time(part->longest_time));
-    }
-    out_.push_back(std::move(f));
-  }
-
-  void FindUnexplained() {
-    if (report_.unexplained_time <= report_.window.Scaled(kSmallFinding)) return;
-    TaskId longest;
-    for (size_t i = 0; i < graph_.size(); ++i) {
-      const Task& t = graph_.tasks()[i];
-      if (t.removed || t.kind != TaskKind::kDelay || IsGuessed(graph_, TaskId(i))) continue;
-      if (!longest.valid() || t.duration > graph_.task(longest).duration) longest = TaskId(i);
-    }
-    const double share = ShareOf(report_.unexplained_time, report_.window);
-    Finding f{.kind = FindingKind::kUnexplained,
-              .about = About::kPredictions,
-              .text = fmt::format("{} of the time is GPU delays that no rule explains; predictions "
-                                  "keep them as they are",
-                                  FormatPercent(share)),
-              .where = {},
-              .time = PerStep(report_.unexplained_time),
-              .share = share,
-              .fix = "record on a GPU that nothing else uses, with all streams of the program"};
-    if (longest.valid()) {
-      const TaskId next = graph_.task(longest).lane_next;
-      f.where =
-          fmt::format("longest ({}) on {}{}", Time(graph_.task(longest).duration), At(longest),
-                      next.valid() ? fmt::format(" before {}", graph_.TaskName(next)) : "");
     }
     out_.push_back(std::move(f));
   }

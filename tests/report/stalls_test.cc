@@ -135,6 +135,45 @@ TEST(Stalls, APauseInOneOfSeveralStepsIsOne) {
   EXPECT_TRUE(more.all.empty()) << "in two of five steps it is the program's own";
 }
 
+// Five marked steps of 20 ms that their GPU is bound by, which is up to 11 ms behind the host.
+// Everything that begins from 66 ms on, between two operators, was recorded `later_ms` later.
+BuiltGraph BuildWithATimeThatJumps(double later_ms) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  const auto at = [&](double us) { return us < 66'000 ? us : us + later_ms * 1000; };
+  double now = 0, done = 0;
+  for (int step = 0; step < 5; ++step) {
+    const double begin = now;
+    for (int i = 0; i < 10; ++i) {
+      const double ready = std::max(now + 40, done);
+      s.Op(cpu, "aten::linear", at(now), 100);
+      s.Launch(cpu, gpu, "kernel", at(now + 10), 10, at(ready), 1900);
+      done = ready + 2000;
+      now += 800;
+    }
+    now = begin + 20'000;
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), at(begin), at(now) - at(begin));
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+// As in two recordings that became one, or on a machine that was suspended: the GPU's backlog is
+// there as before, so that no rule knows why it stands still.
+TEST(Stalls, WhatStoodStillMeanwhileIsTakenOutToo) {
+  BuiltGraph jumps = BuildWithATimeThatJumps(3000);
+  auto replay = CheckReplay(jumps, nullptr);
+  ASSERT_TRUE(replay.ok());
+  EXPECT_NEAR(replay->measured.ms(), 770, 1);
+  auto health = MakeSteady(jumps, *replay);
+  ASSERT_TRUE(health.ok());
+  EXPECT_NEAR(health->steady.ms(), StepOf(BuildWithATimeThatJumps(0).graph).ms(), 0.5);
+  for (const Finding& f : health->findings) {
+    EXPECT_NE(f.kind, FindingKind::kUnexplained) << "none of it is left: " << f.text;
+  }
+}
+
 // `times` kernels in each of five steps; memory of 1 ms is taken before each and given back.
 BuiltGraph BuildChurn(int times, double call_us) {
   TraceSketch s;
