@@ -36,7 +36,8 @@ class IdleStreams {
   std::vector<Edge> During(const Stall& stall) const {
     std::vector<Edge> idle;
     const LaneId thread = graph_.task(stall.task).lane;
-    const Instant begin = timeline_.start[stall.task.index()], end = begin + stall.time;
+    const Instant begin = (stall.gap ? timeline_.end : timeline_.start)[stall.task.index()];
+    const Instant end = begin + stall.time;
     for (auto lanes = launched_.lower_bound({thread, LaneId(0)});
          lanes != launched_.end() && lanes->first.first == thread; ++lanes) {
       const auto next = std::ranges::partition_point(
@@ -83,44 +84,79 @@ class WaitLanes {
   std::map<LaneId, LaneId> lanes_;
 };
 
+// The piece takes what it usually does; what it took is on `lane`, and the thread goes on behind
+// it: with the task that is returned.
+TaskId AddWait(const Stall& s, NameId name, LaneId lane, Graph& graph) {
+  const Task before = graph.task(s.task);
+  const Instant begin = before.recorded_start + (s.gap ? before.duration : Duration{});
+  const TaskId work = graph.Append({.recorded_start = begin,
+                                    .duration = s.time,
+                                    .name = name,
+                                    .lane = lane,
+                                    .scope = before.scope,
+                                    .step = before.step,
+                                    .kind = TaskKind::kHost});
+  Task& piece = graph.mutable_task(s.task);
+  if (!s.gap) piece.duration = s.kept;
+  piece.gap = s.gap ? s.kept : Duration{};
+  const TaskId wait = graph.InsertAfter(s.task, {.recorded_start = begin + s.kept,
+                                                 .gap = s.gap ? Duration{} : before.gap,
+                                                 .name = name,
+                                                 .lane = before.lane,
+                                                 .scope = before.scope,
+                                                 .layer = before.layer,
+                                                 .step = before.step,
+                                                 .kind = TaskKind::kWait});
+  graph.AddEdge({.from = s.task,
+                 .to = work,
+                 .rule = Rule::kHandOff,
+                 .from_anchor = s.gap ? Anchor::kEnd : Anchor::kStart});
+  graph.AddEdge({.from = work, .to = wait, .rule = Rule::kHandOff, .to_anchor = Anchor::kEnd});
+  return wait;
+}
+
+// What a stream waited for a batch, as a task in which the batch is fetched, too.
+void AddTask(const Edge& idle, const Stall& s, Graph& graph, LaneId lane) {
+  const Task& fetch = graph.task(s.task);
+  const TaskId task = graph.Append({.recorded_start = fetch.recorded_start,
+                                    .duration = idle.lag,
+                                    .name = graph.AddName("(waits for a batch)"),
+                                    .lane = lane,
+                                    .scope = fetch.scope,
+                                    .step = fetch.step,
+                                    .kind = TaskKind::kHost,
+                                    .phase = Phase::kData});
+  graph.AddEdge({.from = idle.from, .to = task, .rule = Rule::kHandOff});
+  graph.AddEdge({.from = task, .to = idle.to, .rule = Rule::kHandOff});
+}
+
 }  // namespace
 
 void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* timeline) {
   if (stalls.empty()) return;
   std::vector<Stall> in_order(stalls.begin(), stalls.end());
-  std::ranges::sort(in_order, {},
-                    [&](const Stall& s) { return graph.task(s.task).recorded_start; });
+  std::ranges::sort(in_order, {}, [&](const Stall& s) {
+    return std::pair(graph.task(s.task).recorded_start, s.gap);
+  });
   std::optional<IdleStreams> streams;
   if (timeline != nullptr) streams.emplace(graph, *timeline);
   const NameId name = graph.AddName("(held up)");
   WaitLanes lanes(graph);
-  for (const Stall& s : in_order) {
-    const Task before = graph.task(s.task);
-    const TaskId work = graph.Append({.recorded_start = before.recorded_start,
-                                      .duration = s.time,
-                                      .name = name,
-                                      .lane = lanes.Of(before.lane),
-                                      .scope = before.scope,
-                                      .step = before.step,
-                                      .kind = TaskKind::kHost});
-    graph.mutable_task(s.task).duration = s.kept;
-    graph.mutable_task(s.task).gap = {};
-    const TaskId wait = graph.InsertAfter(s.task, {.recorded_start = before.recorded_start + s.kept,
-                                                   .gap = before.gap,
-                                                   .name = name,
-                                                   .lane = before.lane,
-                                                   .scope = before.scope,
-                                                   .layer = before.layer,
-                                                   .step = before.step,
-                                                   .kind = TaskKind::kWait});
-    const auto add = [&](Edge e) {
+  std::map<TaskId, TaskId> behind;  // where the gap after such a task is now
+  for (Stall& s : in_order) {
+    const std::vector<Edge> idle = streams ? streams->During(s) : std::vector<Edge>();
+    if (s.kind == StallKind::kBatch) {
+      for (const Edge& e : idle) AddTask(e, s, graph, lanes.Of(graph.task(e.to).lane));
+      continue;
+    }
+    const auto moved = s.gap ? behind.find(s.task) : behind.end();
+    if (moved != behind.end()) s.task = moved->second;
+    const TaskId wait = AddWait(s, name, lanes.Of(graph.task(s.task).lane), graph);
+    if (!s.gap) behind[s.task] = wait;
+    for (Edge e : idle) {
       e.rule = Rule::kHandOff;
       graph.AddEdge(e);
-    };
-    add({.from = s.task, .to = work, .from_anchor = Anchor::kStart});
-    add({.from = work, .to = wait, .to_anchor = Anchor::kEnd});
-    if (!streams) continue;
-    for (const Edge& idle : streams->During(s)) add(idle);
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include "base/median.h"
 #include "base/text.h"
 #include "graph/call_kind.h"
+#include "report/longer_than_elsewhere.h"
 #include "report/windows.h"
 #include "trace/step_names.h"
 #include "transforms/analysis/loader.h"
@@ -28,7 +29,7 @@ constexpr size_t kEnoughAlike = 4;   // pieces of a name, to say what it usually
 // Starting CUDA takes longer than this, and less only where it was done before.
 constexpr Duration kCudaStarts = Duration::Ms(50);
 constexpr double kReservedOfRest = 0.05;  // of what remains, before reserved memory matters
-constexpr double kLeastStep = 0.02;       // of the window, or what remains is no step
+constexpr double kLeastStep = 0.02;       // of the window, or first runs leave no step
 constexpr double kManyMemoryCalls = 10;   // of a kind, a step
 constexpr double kChurnOfStep = 0.20;
 
@@ -82,13 +83,20 @@ class Finder {
     }
     FindChurn();
     FindHeldUp();
+    for (Stall& s : FindLongerThanElsewhere(graph_)) {
+      if (!IsKnown({s.task, s.gap, s.time})) out_.waits.push_back(std::move(s));
+    }
     std::stable_sort(out_.all.begin(), out_.all.end(),
                      [](const Stall& a, const Stall& b) { return a.taken() > b.taken(); });
     std::vector<const Stall*> all;
     for (const Stall& s : out_.all) all.push_back(&s);
     out_.taken = TakenTogether(graph_, std::move(all));
     if (one_step_ && !out_.all.empty()) {
-      const bool nothing_left = out_.time - out_.taken < out_.time.Scaled(kLeastStep);
+      // However long a program pauses in a step that is marked, the rest is that step.
+      const bool pauses = !unmarked_ && std::ranges::all_of(out_.all, [](const Stall& s) {
+        return s.kind == StallKind::kOutside;
+      });
+      const bool nothing_left = !pauses && out_.time - out_.taken < out_.time.Scaled(kLeastStep);
       const bool cold = std::any_of(out_.all.begin(), out_.all.end(), [](const Stall& s) {
         return s.kind == StallKind::kStart && s.time >= kCudaStarts;
       });
@@ -240,13 +248,7 @@ class Finder {
     FindPauses(step);
   }
 
-  // Whether it is the program's own time, outside of operators.
-  bool IsOutside(const HostPiece& p) const {
-    if (p.gap) return true;
-    const Scope* scope = graph_.ScopeOf(p.task);
-    const bool op = scope != nullptr && scope->kind == EventKind::kOp;
-    return graph_.task(p.task).kind == TaskKind::kHost && !op;
-  }
+  bool IsOutside(const HostPiece& p) const { return p.gap || IsOutsideOfOperators(graph_, p.task); }
 
   // Where it paused in one step: nothing tells what such a stretch usually takes but the longest of
   // the other steps.
@@ -402,8 +404,9 @@ std::string_view Name(StallKind kind) {
                                          "first run of an operator",
                                          "time outside of operators",
                                          "memory goes back and forth",
-                                         "operator held up"};
-  static_assert(std::size(kNames) == static_cast<size_t>(StallKind::kHeldUp) + 1);
+                                         "operator held up",
+                                         "wait for a batch"};
+  static_assert(std::size(kNames) == static_cast<size_t>(StallKind::kBatch) + 1);
   return kNames[static_cast<size_t>(kind)];
 }
 

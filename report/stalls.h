@@ -3,6 +3,7 @@
 // contain it: predictions are made of the steady step, the graph without its stalls.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,6 +25,7 @@ enum class StallKind : uint8_t {
   kOutside,  // host time outside of any operator
   kChurn,    // memory goes to the driver and comes back
   kHeldUp,   // an operator whose core something else had
+  kBatch,    // a wait for a batch of loader processes
 };
 std::string_view Name(StallKind kind);  // "start of CUDA"
 
@@ -44,12 +46,13 @@ struct Stall {
   Duration time;     // as recorded
   Duration kept;     // what such work takes otherwise, which stays
   Duration taken() const { return time - kept; }
+  bool is_operator() const { return kind != StallKind::kOutside && kind != StallKind::kBatch; }
 };
 
 struct Stalls {
   std::vector<Stall> all;  // longest first
   // Held up likewise, but few, or in several steps, or on a rank of several: what the others did
-  // meanwhile is not known.
+  // meanwhile is not known. And what one step takes longer than others where no host work is known.
   // The step is as long as recorded, and no option saves any of these (KeepAsWaits()).
   std::vector<Stall> waits;
   Duration time;   // recorded, of the steps that count
@@ -57,6 +60,10 @@ struct Stalls {
   // What remains is no step: CUDA was started inside of the only step, so that all of it is the
   // first iteration of a program, or next to nothing remains.
   bool no_step = false;
+  // Whether any of the waits are operators.
+  bool holds_operators() const {
+    return std::ranges::any_of(waits, [](const Stall& s) { return s.is_operator(); });
+  }
 };
 
 // Whether the own time of an operator of this name is a wait for other processes or for batches.
@@ -72,7 +79,11 @@ bool WaitsForOthers(std::string_view op);
 //   with several steps: it is a call or operator's own time, 20 times what it usually takes, a
 //     tenth of a step or more, and in one of them only; or time outside of operators, a tenth of a
 //     step and five times as long as any such stretch in the other steps. An operator to which this
-//     happens in more of them, up to half, is one of the `waits`.
+//     happens in more of them, up to half, is one of the `waits`. So is other time outside of
+//     operators, and a wait for loader processes that do not keep up only there: what it takes
+//     longer than the steps' median at its rank (the longest behind calls of this name, the second
+//     longest, and so on) is no work of the host that all steps do, so that no option that takes
+//     host work away takes this.
 // Calls that give memory to the driver and take it back, ten of a kind a step and a fifth of its
 // time together, are stalls in every step: an allocator with room enough keeps what it has.
 // Operators that take 5 ms and a hundred times what operators of their name take were held up by
@@ -103,7 +114,9 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph);
 // takes as long, whatever becomes of the operators. The graph plays as before. With the timeline of
 // `graph` streams wait, too: on each, the first operation that the thread launches afterwards
 // begins so long after the operation before it as the stream had nothing to do meanwhile, whoever
-// launches it then. So an option that launches ahead of the GPU does not hide the wait. Ranks that
+// launches it then. So an option that launches ahead of the GPU does not hide the wait. Of a wait
+// for a batch that is all: its own time stays where it is, and what takes it away (no-data-wait)
+// takes this, too. Ranks that
 // are played together wait for one another, so that a timeline of one of them alone says nothing.
 // O(tasks + stalls * streams * log tasks).
 void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* timeline = nullptr);

@@ -158,10 +158,14 @@ class Findings {
               .fix = std::string(AdviceOn(graph_).later)};
     f.text = named;
     if (stalls_.no_step) {
-      f.text = fmt::format(
-          "{} of the {} recorded happens once: {}; this is the first iteration of a program, and "
-          "what remains is no step",
-          Time(taken), Time(stalls_.time), named);
+      const bool pauses = std::ranges::all_of(
+          stalls_.all, [](const Stall& s) { return s.kind == StallKind::kOutside; });
+      f.text = fmt::format("{} of the {} recorded happens once: {}; {}", Time(taken),
+                           Time(stalls_.time), named,
+                           pauses ? "no marks say what a step is, and what remains may be a part "
+                                    "of one"
+                                  : "this is the first iteration of a program, and what remains "
+                                    "is no step");
     }
     out_.push_back(std::move(f));
   }

@@ -42,14 +42,16 @@ absl::StatusOr<bool> TakeStalls(JointRun& run, unsigned jobs) {
 
 // The step without what holds operators up; none: nothing does.
 absl::StatusOr<std::optional<Duration>> StepWithoutWaits(const JointRun& run, unsigned jobs) {
-  const auto held_up = [](const Stalls& s) { return !s.waits.empty(); };
+  const auto held_up = [](const Stalls& s) { return s.holds_operators(); };
   if (run.built.size() < 2 || std::ranges::none_of(run.stalls, held_up)) return std::nullopt;
   std::vector<Graph> without;
   std::vector<const Graph*> graphs;
   without.reserve(run.built.size());
   for (size_t r = 0; r < run.built.size(); ++r) {
     without.push_back(run.built[r].graph);
-    TakeOut(run.stalls[r].waits, without.back());
+    std::vector<Stall> operators = run.stalls[r].waits;
+    std::erase_if(operators, [](const Stall& s) { return !s.is_operator(); });
+    TakeOut(operators, without.back());
     graphs.push_back(&without.back());
   }
   DD_ASSIGN_OR_RETURN(const JointAnswer answer, PlayJoint(run, TransferFrom::kClass, graphs, jobs));

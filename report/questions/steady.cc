@@ -84,6 +84,10 @@ absl::Status KeepWhatTakesNothing(const Graph& graph, Stalls& stalls) {
   const Duration step = StepTime(graph, recorded);
   const Duration least = counted == 1 ? step.Scaled(kLeastEarlier) : stalls.taken / counted / 4;
   if (StepTime(without, timeline) > step - least) {
+    // Nothing saves what no work takes.
+    for (Stall& s : stalls.all) {
+      if (s.kind == StallKind::kOutside && counted > 1) stalls.waits.push_back(std::move(s));
+    }
     stalls.all.clear();
     stalls.taken = {};
   }
@@ -104,7 +108,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   health.findings = FindFindings(built, health.stalls, replay);
   DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));
   for (Finding& f : health.findings) {
-    if (f.kind != FindingKind::kOpStalls || health.stalls.waits.empty()) continue;
+    if (f.kind != FindingKind::kOpStalls || !health.stalls.holds_operators()) continue;
     f.text += kHeldUpStays;
   }
   if (!health.stalls.all.empty() || takes_busy) {
@@ -115,7 +119,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     // The first of both, which are sorted by what they take.
     for (Finding& f : health.findings) {
       const bool before = takes_busy && f.kind == FindingKind::kCutStep;
-      const bool held = f.kind == FindingKind::kOpStalls && health.stalls.waits.empty();
+      const bool held = f.kind == FindingKind::kOpStalls && !health.stalls.holds_operators();
       if (!before && !held && !TellsOfOneTime(f)) continue;
       // What it may take is what is told.
       if (before) f.text.resize(std::min(f.text.find("; where steps follow"), f.text.size()));

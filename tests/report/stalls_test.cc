@@ -373,6 +373,23 @@ TEST(Stalls, WithoutMarksAndMostlyOutsideOfOperatorsNothingIsAStep) {
   }
 }
 
+// Whatever else happens in it, a step that is marked is one.
+TEST(Stalls, APauseLeavesTheStepThatIsMarked) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0;
+  for (int i = 0; i < 6; ++i, now += i == 3 ? 701'000 : 1000) {
+    s.Op(cpu, "aten::linear", now, 900);
+    s.Launch(cpu, gpu, "kernel", now + 800, 10, now + 820, 500);
+  }
+  s.Mark(cpu, "ProfilerStep#3", 0, now);
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Stalls stalls = FindStalls(built->graph);
+  EXPECT_FALSE(stalls.no_step);
+  EXPECT_NEAR((stalls.time - stalls.taken).ms(), 6, 0.2);
+}
+
 TEST(Stalls, AnotherThreadThatBeginsAfterItBeginsAsMuchEarlier) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream(), other = s.Thread(101);

@@ -1,0 +1,23 @@
+// Host time that one of several steps has and others do not, where no host work is known that
+// takes it: a pause, a file that is written, a batch that came late.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+#include "report/stalls.h"
+
+namespace daydream {
+
+// Whether it is the program's own time, in no operator and no call.
+bool IsOutsideOfOperators(const Graph& graph, TaskId task);
+
+// Stretches of the counted steps outside of operators, and waits for loader processes where only
+// one step waits for them (no FindLoaderRate()), that take a millisecond more than in the steps'
+// median. Stretches of several steps are compared by rank: the longest behind
+// calls of one name in each, the second longest, and so on, so that it does not matter which of the
+// calls the program paused behind. `kept` is that median: what lies beyond it is not the work that
+// each step does, and it stays when that work is gone. Nothing of one step alone. O(tasks).
+std::vector<Stall> FindLongerThanElsewhere(const Graph& graph);
+
+}  // namespace daydream
