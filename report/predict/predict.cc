@@ -68,7 +68,8 @@ class Predictor {
       p_.opts.push_back(SpelledAs(a));
       p_.name += (p_.name.empty() ? "" : " + ") + p_.opts.back();
     }
-    auto outcome = replay_.no_step.ok() ? Play() : absl::StatusOr<Outcome>(replay_.no_step);
+    const absl::Status& none = replay_.no_step.ok() ? options_.refused : replay_.no_step;
+    auto outcome = none.ok() ? Play() : absl::StatusOr<Outcome>(none);
     if (!outcome.ok()) {
       p_.error = outcome.status();
       p_.left_out.clear();

@@ -170,6 +170,8 @@ struct WhatIfOptions {
   // A prediction that saves less is only the step, the speed-up, the memory and the changes: no
   // causes, no interval, no confidence, no path. A limit never is more.
   std::optional<Duration> least_saved = {};
+  // Not OK: what every scenario answers, of a recording of which only the baseline is told.
+  absl::Status refused = absl::OkStatus();
   unsigned jobs = 1;
   size_t resampled = 256;                    // most step times that are drawn anew for an interval
   std::span<const LearnedRow> learned = {};  // of any optimizations and devices

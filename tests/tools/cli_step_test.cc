@@ -89,6 +89,36 @@ TEST_F(CliStep, TheGateActsOnTheWorstCheck) {
   EXPECT_THAT(r.err, HasSubstr("E0602"));
 }
 
+// What was asked stays, each with why it has no answer.
+TEST_F(CliStep, WhatIsRefusedIsNamed) {
+  const auto ask = [&](const std::string& what) {
+    const CliResult r = Run(what + " --max-replay-error 0% --format json");
+    EXPECT_EQ(r.exit, 4) << what;
+    return nlohmann::json::parse(r.out);
+  };
+  const auto refused = [](const nlohmann::json& row) {
+    return row.contains("step_ms") && row["step_ms"].is_null() && row["error"]["code"] == "E0602";
+  };
+  const nlohmann::json scenarios = ask("whatif " + trace_ + " --opt amp,fuse")["scenarios"];
+  ASSERT_EQ(scenarios.size(), 4);
+  EXPECT_TRUE(scenarios[0]["step_ms"].is_number()) << "the baseline was measured";
+  const std::vector<std::string> names = {"amp", "fuse", "amp + fuse"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(scenarios[i + 1]["name"], names[i]);
+    EXPECT_TRUE(refused(scenarios[i + 1])) << scenarios[i + 1];
+  }
+  const nlohmann::json advice = ask("advise " + trace_)["not_judged"];
+  ASSERT_FALSE(advice.empty());
+  for (const nlohmann::json& option : advice) EXPECT_TRUE(refused(option["prediction"])) << option;
+  const nlohmann::json rows = ask("sweep " + trace_ + " --opt 'speedup(kernel:.,by=1..3)'")["rows"];
+  ASSERT_EQ(rows.size(), 3);
+  EXPECT_EQ(rows[2]["values"]["speedup.by"], "3");
+  for (const nlohmann::json& row : rows) {
+    EXPECT_TRUE(row["step_ms"].is_null());
+    EXPECT_EQ(row["error"], "E0602");
+  }
+}
+
 // What whatif refuses to predict from, summary does not show as where the time goes.
 TEST_F(CliStep, TheGateActsOnSummariesToo) {
   for (const char* flags : {"", " --by host", " --format csv", " --knee"}) {

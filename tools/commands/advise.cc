@@ -84,6 +84,17 @@ void SayNext(const AdviseReport& report, std::string_view otherwise, Session& se
                                            worth[0].prediction.name));
 }
 
+// What could not be judged, as where there is advice.
+void WriteNotJudged(const Candidates& candidates, const absl::Status& error, JsonWriter& json) {
+  json.Key("not_judged").BeginArray();
+  for (const Application& a : candidates.options) {
+    json.BeginObject().Key("prediction");
+    WritePrediction(RefusedPrediction({a}, error), json);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
 // Ranks of one run: every option on all of them, played together.
 absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidates,
                                     const Budget& budget, double limit, size_t details,
@@ -96,7 +107,8 @@ absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidat
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(path, args, session));
   DD_ASSIGN_OR_RETURN(const JointReport ranks, PredictOnRanks(in, path, {}, "all"));
   if (const absl::Status off = CheckJointReplay(ranks, limit); !off.ok()) {
-    return Refuse(off, "daydream.advise/1", nullptr, ranks.findings, args, session);
+    return Refuse(off, "daydream.advise/1", nullptr, ranks.findings, args, session,
+                  [&](JsonWriter& json) { WriteNotJudged(candidates, off, json); });
   }
   DD_ASSIGN_OR_RETURN(AdviseReport report, AdviseOnRanks(path, ranks, candidates, budget, session));
   report.details = details;
@@ -138,8 +150,9 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
     return RunAdviseJoint(args, candidates, budget, limit, details, session);
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (in.replay.worst().error > limit) {
-    return Refuse(ReplayFailed(in.replay, limit, path), "daydream.advise/1", &in.replay,
-                  in.findings, args, session);
+    const absl::Status off = ReplayFailed(in.replay, limit, path);
+    return Refuse(off, "daydream.advise/1", &in.replay, in.findings, args, session,
+                  [&](JsonWriter& json) { WriteNotJudged(candidates, off, json); });
   }
   // A table explains its first rows only.
   const bool all = args.Has("--html") || FormatOf(args).value_or(Format::kTable) == Format::kJson;

@@ -174,7 +174,7 @@ class Sweep {
     }
     DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args_, session_));
     if (const absl::Status off = NoAnswer(in.replay, limit, path); !off.ok()) {
-      return Refuse(off, "daydream.sweep/1", &in.replay, in.findings, args_, session_);
+      return RefuseRows(off, &in.replay, in.findings);
     }
     const WhatIfOptions options{.intervals = !args_.Has("--no-interval"),
                                 .true_step = in.true_step ? &*in.true_step : nullptr};
@@ -195,11 +195,21 @@ class Sweep {
  private:
   using MakeRow = std::function<SweepRow(size_t)>;
 
+  absl::Status RefuseRows(const absl::Status& off, const ReplayCheck* replay,
+                          const std::vector<Finding>& findings) {
+    const Diagnostic d = DiagnosticOf(off);
+    for (size_t i = 0; i < result_.plan.points.size(); ++i) {
+      result_.rows.push_back({.index = i, .code = d.code, .error = d.what});
+    }
+    return Refuse(off, "daydream.sweep/1", replay, findings, args_, session_,
+                  [&](JsonWriter& json) { WriteSweepRows(result_, json); });
+  }
+
   absl::StatusOr<Exit> RunOnRanks(const JointInput& in, const std::string& path, double limit,
                                   const Shard& shard) {
     DD_ASSIGN_OR_RETURN(const JointReport report, PredictOnRanks(in, path, {}, "all"));
     if (const absl::Status off = CheckJointReplay(report, limit); !off.ok()) {
-      return Refuse(off, "daydream.sweep/1", nullptr, report.findings, args_, session_);
+      return RefuseRows(off, nullptr, report.findings);
     }
     result_.head.trace = path;
     result_.head.baseline = report.baseline.step;

@@ -346,7 +346,12 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
   DropPartsOnlyTogether(asked_for, report);
   if (args.Has("--no-interval")) DropIntervals(report);
   if (const absl::Status off = CheckJointReplay(report, limit); !off.ok() && !scenarios.empty()) {
-    return Refuse(off, "daydream.whatif/1", nullptr, report.findings, args, session);
+    const auto rows = [&](JsonWriter& json) {
+      json.Key("scenarios").BeginArray();
+      for (const auto& s : scenarios) WritePrediction(RefusedPrediction(s, off), json);
+      json.EndArray();
+    };
+    return Refuse(off, "daydream.whatif/1", nullptr, report.findings, args, session, rows);
   }
   DD_ASSIGN_OR_RETURN(report.gates, Judge(args, LastOf(report)));
   DD_RETURN_IF_ERROR(session.WriteResult(
@@ -394,13 +399,13 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
 
   WhatIfReport report = ReportOf(in);
   report.by = std::string(args.Get("--by"));
-  bool failed = in.replay.worst().error > limit;
-  if (failed) scenarios.clear();
+  const bool failed = in.replay.worst().error > limit;
   WhatIfOptions options{
       .alone = !args.Has("--no-alone"),
       .intervals = !args.Has("--no-interval"),
       .explain_all = FormatOf(args).value_or(Format::kTable) == Format::kJson,
       .true_step = report.true_step,
+      .refused = failed ? ReplayFailed(in.replay, limit, path) : absl::OkStatus(),
       .jobs = session.jobs(),
       .learned = learned,
       .progress = [&](size_t done, size_t total) { session.Progress("predicting", done, total); }};

@@ -1,12 +1,14 @@
 #include "tools/output/refused.h"
 
+#include "report/predict/settings.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/whatif_output.h"
 
 namespace daydream {
 
 absl::Status Refuse(const absl::Status& error, std::string_view schema, const ReplayCheck* replay,
-                    const std::vector<Finding>& findings, const Args& args, Session& session) {
+                    const std::vector<Finding>& findings, const Args& args, Session& session,
+                    const std::function<void(JsonWriter& json)>& rows) {
   DD_ASSIGN_OR_RETURN(const Format format, FormatOf(args));
   if (format == Format::kCsv || (findings.empty() && format != Format::kJson)) return error;
   auto json = [&] {
@@ -14,6 +16,7 @@ absl::Status Refuse(const absl::Status& error, std::string_view schema, const Re
     out.BeginObject().Key("schema").String(schema);
     if (replay != nullptr) WriteReplay(*replay, out);
     WriteFindings(findings, out);
+    if (rows) rows(out);
     WriteError(error, out);
     return out.EndObject().Take() + "\n";
   };
@@ -23,6 +26,16 @@ absl::Status Refuse(const absl::Status& error, std::string_view schema, const Re
                                  .csv = {},
                                  .markdown = [&] { return FindingsMarkdown(findings); }}));
   return BesideFindings(error, findings, args);
+}
+
+Prediction RefusedPrediction(const std::vector<Application>& scenario, const absl::Status& error) {
+  Prediction p;
+  p.error = error;
+  for (const Application& a : scenario) {
+    p.opts.push_back(SpelledAs(a));
+    p.name += (p.name.empty() ? "" : " + ") + p.opts.back();
+  }
+  return p;
 }
 
 void WriteError(const absl::Status& error, JsonWriter& json) {

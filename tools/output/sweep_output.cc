@@ -278,6 +278,12 @@ std::string SweepJson(const SweepResult& result) {
   result.head.measured > Duration{} ? json.Double(result.head.measured.ms()) : json.Null();
   WriteStep(result.head.baseline, result.head.steps, json);
   WriteFindings(result.head.findings, json);
+  WriteSweepRows(result, json);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+void WriteSweepRows(const SweepResult& result, JsonWriter& json) {
   json.Key("scenarios").UInt(result.plan.points.size()).Key("rows").BeginArray();
   for (const SweepRow& r : result.rows) {
     const SweepPoint& point = result.plan.points[r.index];
@@ -331,8 +337,7 @@ std::string SweepJson(const SweepResult& result) {
     if (!ok) json.Key("error").String(r.code).Key("what").String(r.error);
     json.EndObject();
   }
-  json.EndArray().EndObject();
-  return json.Take() + "\n";
+  json.EndArray();
 }
 
 std::string SweepCsv(const SweepResult& result) {

@@ -6,6 +6,7 @@
 
 #include "report/questions/sweep.h"
 #include "report/questions/sweep_values.h"
+#include "report/text/json_writer.h"
 #include "tools/session.h"
 
 namespace daydream {
@@ -22,6 +23,8 @@ struct SweepResult {
 std::string SweepTables(const SweepResult& result, const Session& session);
 std::string SweepMarkdown(const SweepResult& result, const Session& session);
 std::string SweepJson(const SweepResult& result);
+// "scenarios" and "rows" of it.
+void WriteSweepRows(const SweepResult& result, JsonWriter& json);
 // One row per scenario, times in ns.
 std::string SweepCsv(const SweepResult& result);
 
