@@ -47,8 +47,8 @@ class LaunchFindings {
         if (kind == CallKind::kLaunch && !did[i]) lone_.push_back(t.recorded_start);
       } else if (IsGuessed(graph, TaskId(i))) {
         if (t.step < counts.size() && counts[t.step]) guessed_ += t.duration;
-      } else if (IsGpu(t.kind)) {
-        ++operations_;
+      } else if (IsGpu(t.kind) && t.event != Id<void>::kNoneValue) {
+        ++operations_;  // that were recorded: no delays, no pieces of a backlog (Q5)
         gpu_ += t.duration;
         if (launched[i]) continue;
         ++orphans_;

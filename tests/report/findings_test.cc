@@ -1,10 +1,12 @@
 #include "report/questions/findings.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/questions/launch_findings.h"
 #include "report/summary.h"
 #include "report/unequal_steps.h"
 #include "simulator/simulate.h"
@@ -188,6 +190,30 @@ TEST(Findings, WorkThatWasLaunchedBeforeTheWindowIsNoPartOfIt) {
   EXPECT_THAT(f->text, HasSubstr("the first 30 GPU operations, up to 15.0 ms into it, were"));
   EXPECT_EQ(f->about, About::kStep);
   EXPECT_NEAR(j.health.steady.ms(), 10, 0.1);
+}
+
+// As the pieces of a backlog, which say when the queue got free, not what ran (rule Q5).
+TEST(Findings, WhatWasNotRecordedIsNoOperationWithoutALaunch) {
+  TraceSketch s;
+  AddSteps(s, "aten::relu", {0, 0, 0});
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  Graph& graph = built->graph;
+  const auto findings = [&] {
+    return FindingsOfLaunches(graph, {false, true, true}, 2, Duration::Ms(3));
+  };
+  const auto first =
+      std::ranges::find(graph.tasks(), TaskKind::kKernel, [](const Task& t) { return t.kind; });
+  ASSERT_NE(first, graph.tasks().end());
+  const TaskId kernel(static_cast<uint32_t>(first - graph.tasks().begin()));
+  Task piece{.duration = Duration::Ms(5), .lane = first->lane, .kind = TaskKind::kKernel};
+  graph.InsertBefore(kernel, piece);
+  EXPECT_THAT(findings(), Not(Contains(IsOf(FindingKind::kNoLaunches))));
+  piece.event = 0;
+  graph.InsertBefore(kernel, piece);
+  const std::vector<Finding> found = findings();
+  ASSERT_THAT(found, Contains(IsOf(FindingKind::kNoLaunches)));
+  EXPECT_THAT(found[0].text, HasSubstr("1 of 7 GPU operations")) << "six have a launch";
 }
 
 TEST(Findings, UnequalStepsNameTheWorkThatMakesThemSo) {
