@@ -41,6 +41,8 @@ struct ReplayCheck {
   std::optional<Duration> typical;  // simulated with typical instead of measured lags
   std::optional<Duration> steady;  // without one-time stalls (report/stalls.h), where there are any
   std::optional<Duration> given;   // what --true-step says that it takes when nobody records it
+  // What it said, where the GPU's part takes longer, which stays: TrueStep::reached() is false.
+  std::optional<Duration> not_reached;
   std::optional<Unrecorded> unrecorded;  // without what recording cost, where the recording tells
   size_t steps = 0;                      // steps behind the means
   bool window = false;                   // IsWindow(): the one step is all that was recorded

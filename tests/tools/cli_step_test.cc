@@ -151,6 +151,12 @@ TEST_F(CliStep, WithoutTheProfilerNoStepIsLongerThanRecorded) {
   const CliResult r = Run("whatif " + trace + " --true-step 90ms");
   EXPECT_EQ(r.exit, 0) << r.err;
   EXPECT_THAT(r.err, HasSubstr("so that it takes 95.6 ms instead of the recorded 95.6 ms"));
+  EXPECT_THAT(OneLine(r.out), HasSubstr("true step 95.6 ms: 10.46 steps/s not the 90.0 ms of "
+                                        "--true-step: with a host that takes no time the GPU's "
+                                        "part takes about as long"));
+  EXPECT_THAT(Run("whatif " + trace + " --true-step 95.6ms").out, Not(HasSubstr("not the")));
+  const nlohmann::json told = Json("whatif " + trace + " --true-step 90ms")["true_step"];
+  EXPECT_EQ(told["asked_ms"], 90.0);
 }
 
 TEST_F(CliStep, TheHeadOfAdviceIsOfTheStepWithoutTheProfiler) {

@@ -101,6 +101,7 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
     DD_ASSIGN_OR_RETURN(Duration target, ParseTrueStep(args.Get("--true-step")));
     DD_ASSIGN_OR_RETURN(in.true_step, TakeOffRecording(target, in.built.graph));
     in.replay.given = in.true_step->target;
+    if (!in.true_step->reached()) in.replay.not_reached = target;
     session.Note(fmt::format(
         "host work as without the profiler: {} less for each of {} pieces in a step, so that it "
         "takes {} instead of the recorded {}{}",

@@ -217,6 +217,14 @@ std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
     line += fmt::format(", {} samples/s ({} a step)", Rate(steps * r.batch.samples),
                         Rate(r.batch.samples));
   }
+  if (r.not_reached) {
+    line +=
+        "\n" + Wrapped(fmt::format("not the {} of --true-step: with a host that takes no time "
+                                   "the GPU's part takes about as long, which recording may make "
+                                   "up to a tenth longer, and is not changed",
+                                   FormatTime(*r.not_reached, wish)));
+    line.pop_back();
+  }
   if (r.window && !r.given.has_value()) {
     return Wrapped(
         fmt::format("no marks say where a step begins: times are of the whole window; "

@@ -151,6 +151,7 @@ void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
   if (report.true_step != nullptr) {
     const TrueStep& t = *report.true_step;
     json.Key("true_step").BeginObject().Key("step_ms").Double(t.target.ms());
+    json.Key("asked_ms").Double(t.asked.ms());
     json.Key("recorded_ms").Double(t.recorded.ms()).Key("per_event_ns").Int(t.per_event.ns);
     json.Key("events_per_step").Rounded(t.tasks, 3).Key("host_share").Rounded(t.share, 6);
     json.EndObject();
