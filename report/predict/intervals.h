@@ -1,6 +1,7 @@
 // How far a prediction may be off, and the word for it.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,11 @@ namespace daydream {
 
 inline constexpr double kNinety = 1.645;  // standard deviations from the middle to the end of 90 %
 inline double AsDouble(Duration d) { return static_cast<double>(d.ns); }
+// Of two times; infinite over nothing, and 1 where both are nothing.
+inline double Ratio(Duration a, Duration b) {
+  if (b.ns > 0) return AsDouble(a) / AsDouble(b);
+  return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
+}
 
 // Step times with one parameter at an end of its plausible range and all others unchanged; `at` is
 // where its value lies in the range, from 0 to 1.

@@ -18,6 +18,7 @@
 #include "report/predict/quick_host.h"
 #include "report/predict/residuals.h"
 #include "report/predict/settings.h"
+#include "report/predict/unchanged.h"
 #include "report/predict/unchecked.h"
 #include "report/text/format.h"
 #include "report/windows.h"
@@ -31,11 +32,6 @@ namespace {
 // Step times drawn anew for an interval: fewer of large graphs, for about a second in all.
 constexpr size_t kLeastResampled = 32;
 constexpr size_t kResampledTasks = 100'000'000;
-
-double Ratio(Duration a, Duration b) {
-  if (b.ns > 0) return AsDouble(a) / AsDouble(b);
-  return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
-}
 
 // A scenario applied: the edited graph and what was written down on the way.
 struct Outcome {
@@ -110,8 +106,12 @@ class Predictor {
       p_.why = "a limit, not a prediction";
       p_.confidence = Confidence::kLow;
     } else {
-      SetInterval(p_, FindDoubts(*outcome));
-      if (absl::Status traced = Doubt(*outcome); !traced.ok()) {
+      const Doubts doubts = FindDoubts(*outcome);
+      SetInterval(p_, doubts);
+      const bool differs = p_.step != base_.step || !doubts.params.empty();
+      if (!differs && PlaysAlike(*base_.graph, outcome->graph)) {
+        AnswerAs(BaselinePrediction(base_, replay_), p_);
+      } else if (absl::Status traced = Doubt(*outcome); !traced.ok()) {
         p_.error = traced;
         return std::move(p_);
       }

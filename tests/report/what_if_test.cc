@@ -63,6 +63,21 @@ TEST(WhatIf, ABaselineWhoseCheckFailsIsNotCalledMeasured) {
   }
 }
 
+// Its step was measured, and is exactly as long as itself.
+TEST(WhatIf, WhatChangesNothingIsAnsweredAsTheBaseline) {
+  const WhatIf result =
+      Ask(Example("launch-bound"), {"speedup(kernel:.,by=1)", "speedup(kernel:.,by=1.5)"});
+  const Prediction& base = result.predictions[0];
+  for (const Prediction& p : result.predictions) {
+    if (p.name == "baseline") continue;
+    const bool same = p.name.find("1.5") == std::string::npos;
+    EXPECT_EQ(p.low == base.low && p.high == base.high, same) << p.name;
+    EXPECT_EQ(p.least_speedup.has_value(), !same);
+    EXPECT_EQ(p.confidence == base.confidence, same);
+    if (same) EXPECT_EQ(p.speedup, 1);
+  }
+}
+
 TEST(WhatIf, CausesSumToTheDifferenceToTheNanosecond) {
   BuiltGraph built = Example("launch-bound");
   WhatIf result = Ask(built, {"prefetch,graphs,free-gpu", "pin-memory,free-launch"});

@@ -60,7 +60,7 @@ TEST_F(AdvisingOnRecordings, EveryFirstRowHasAReason) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   const std::string out = OneLine(
       Run("advise " + (RealTraceFolder() / "training/resnet18-bs128-2080ti.json.gz").string()).out);
-  EXPECT_THAT(out, HasSubstr("why batches are read from memory: the step shrinks by 164.0 ms, all "
+  EXPECT_THAT(out, HasSubstr("why batches are read from memory: the step shrinks by 163.9 ms, all "
                              "of it waiting"));
 }
 
