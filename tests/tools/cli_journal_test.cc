@@ -52,6 +52,21 @@ TEST_F(Journals, CtrlCLeavesTheRowsThatAreDone) {
                                           FormatCount(100'000 - lines))));
 }
 
+// Rows are begun in order, so that one of those that were begun and are not there leaves a hole.
+TEST_F(Journals, CtrlCWaitsForTheRowsOfOtherThreads) {
+  const pid_t pid = Start({"sweep", kExampleTrace, "--opt", "speedup(kind:gpu,1..99999)",
+                           "--no-interval", "-j8", "--progress=always", "-o", Path("rows.csv")});
+  for (int i = 0; i < 1000 && ReadAll(Path("err")).find("sweeping") == std::string::npos; ++i) {
+    usleep(10'000);
+  }
+  EXPECT_EQ(Interrupt(pid), 130);
+  const std::string out = ReadAll(Path("rows.csv"));
+  const auto rows = static_cast<size_t>(std::count(out.begin(), out.end(), '\n')) - 1;
+  ASSERT_GE(rows, 2u) << out;
+  EXPECT_THAT(out, HasSubstr(fmt::format("\n{},", rows - 1))) << "the last of as many";
+  EXPECT_THAT(out, testing::Not(HasSubstr(fmt::format("\n{},", rows))));
+}
+
 TEST_F(Journals, AJournalSaysWhatChangedSinceItWasBegun) {
   const std::string sweep = std::string("sweep ") + kExampleTrace + " --journal " + Path("j");
   Write("gpu.yaml", GpuWith(1555));

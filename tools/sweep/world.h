@@ -36,7 +36,8 @@ class World {
 
   // Does `work(i)` for each i of `todo` of the first process, each once, on some process, which
   // uses up to `jobs` threads. `take(result)` gets every result on the first process, one at a
-  // time, in any order; when it fails, nothing more is begun. Every process has to call it once,
+  // time, in any order; when it fails, nothing more is begun, and only where it is cancelled what
+  // was begun is still given to it. Returns what it did last. Every process has to call it once,
   // after Agree().
   absl::Status Distribute(std::span<const size_t> todo, unsigned jobs,
                           const std::function<std::string(size_t)>& work,

@@ -31,7 +31,7 @@ absl::Status World::Distribute(std::span<const size_t> todo, unsigned jobs,
     if (failed()) return;
     std::string result = work(todo[i]);
     std::lock_guard lock(mutex);
-    if (status.ok()) status = take(std::move(result));
+    if (status.ok() || absl::IsCancelled(status)) status = take(std::move(result));
   });
   return status;
 }

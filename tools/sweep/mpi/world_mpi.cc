@@ -265,7 +265,7 @@ absl::Status World::Impl::Lead(std::span<const size_t> todo, unsigned jobs,
   }
   absl::Status status;
   auto accept = [&](std::string result) {
-    if (!status.ok()) return;
+    if (!status.ok() && !absl::IsCancelled(status)) return;
     --outstanding;
     status = take(std::move(result));
     // Nothing more is begun. What runs is waited for by joining and by answering the others.
