@@ -130,7 +130,9 @@ absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options) {
   Timeline timeline = EmptyTimeline(graph.size());
   if (!EvaluateOnce(graph, std::span(timeline.start).first(graph.size()),
                     std::span(timeline.end).first(graph.size()))) {
-    return EvaluationOrder(graph).status();  // which names the tasks of a cycle
+    const absl::Status cycle = EvaluationOrder(graph).status();  // which names its tasks
+    DD_CHECK(!cycle.ok());  // both know of the same edges
+    return cycle;
   }
   Finish(timeline);
   if (options.blockers) FindBlockers(graph, LaneByLane(graph), timeline);
