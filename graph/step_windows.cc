@@ -39,7 +39,7 @@ StepMarks::StepMarks(const Graph& graph)
 StepMarks::StepMarks(const Graph& graph, std::vector<By> by, StepOf step_of)
     : graph_(graph), by_(std::move(by)), lone_(LoneOf(graph)) {
   FindWaits();
-  FindClosing(step_of);
+  FindLaunches(step_of);
 }
 
 void StepMarks::FindWaits() {
@@ -51,58 +51,49 @@ void StepMarks::FindWaits() {
   }
 }
 
-void StepMarks::FindClosing(StepOf step_of) {
-  size_t last = by_.size();
-  while (last > 0 && !HasGpu(last - 1)) --last;
-  if (last < 2 || !HasGpu(last - 2) || last - 1 == lone_) return;
-  if (!graph_.steps()[last - 1].host_led) return;
-  closing_ = last - 1;
+void StepMarks::FindLaunches(StepOf step_of) {
+  const std::span<const GraphStep> steps = graph_.steps();
+  const auto counts = [&](size_t s) { return steps[s].measured && HasGpu(s); };
+  size_t first = 1, last = by_.size();
+  while (first < by_.size() && !counts(first)) ++first;
+  while (last > first && !counts(last - 1)) --last;
+  if (last < first + 2 || !HasGpu(first - 1)) return;  // one counts, or none is known before it
+  for (size_t s = first; s < last; ++s) {
+    if (!steps[s].host_led) return;
+  }
+  launches_.resize(last);
   std::vector<bool> launches(graph_.size(), false);
   for (const Edge& e : graph_.edges()) {
     if (e.rule == Rule::kLaunch) launches[e.from.index()] = true;
   }
   absl::flat_hash_map<TaskId, std::pair<size_t, size_t>> place_of;  // in launches_
   for (const GraphLane& lane : graph_.lanes()) {
-    size_t wanted = 0;  // the closing step's first: it comes last on the lane
-    for (TaskId t = lane.last; t.valid() && wanted < 2; t = graph_.task(t).lane_prev) {
+    size_t next = last;  // steps from here on have theirs of this lane: it is their last
+    for (TaskId t = lane.last; t.valid() && next >= first; t = graph_.task(t).lane_prev) {
       const size_t step = step_of(t);
-      if (step + 1 < *closing_) break;
-      if (!launches[t.index()] || step > *closing_ || *closing_ - step < wanted) continue;
-      wanted = *closing_ - step;
-      place_of[t] = {wanted, launches_[wanted].size()};
-      launches_[wanted].push_back({t, kLeast});
-      ++wanted;
+      if (step + 1 < first) break;
+      if (!launches[t.index()] || step >= next) continue;
+      next = step;
+      place_of[t] = {step, launches_[step].size()};
+      launches_[step].push_back({t, kLeast});
     }
   }
   launches.assign(graph_.size(), false);
   for (const auto& [t, place] : place_of) launches[t.index()] = true;
   for (const Edge& e : graph_.edges()) {
     if (e.rule != Rule::kLaunch || !launches[e.from.index()]) continue;
-    const auto [both, lane] = place_of.at(e.from);
-    Launch& of = launches_[both][lane];
+    const auto [step, lane] = place_of.at(e.from);
+    Launch& of = launches_[step][lane];
     if (of.lag < e.lag) of = {e.from, e.lag, e.from_anchor};
   }
 }
 
-namespace {
-
-// Of a step that no GPU work follows.
-StepWindow LastWindow(const StepExtent& own, const StepExtent& previous, Instant before) {
-  if (own.gpu && previous.gpu) {
-    if (own.host.has_value()) before = std::max(before, own.host->begin);
-    before = std::min(before, own.last);
-    if (own.launched.has_value() && previous.launched.has_value())
-      before = std::min(before, own.last - (*own.launched - *previous.launched));
-    return {before, own.last};
+bool StepMarks::FirstsMatter() const {
+  for (size_t s = 1; s < by_.size(); ++s) {
+    if (!HasGpu(s - 1)) return true;
   }
-  if (!own.host.has_value()) return {std::min(before, own.last), own.last};
-  // A wait that ends before what it waits for, as damaged clocks have it, arrives behind the host.
-  const StepWindow gpu = {own.first, own.last};
-  const StepWindow host = {std::min(own.host->begin, own.host->end), own.host->end};
-  return own.gpu && gpu.length() > host.length() ? gpu : host;
+  return by_.size() <= 1;
 }
-
-}  // namespace
 
 bool StepMarks::Begins(const Task& task) const {
   if (by_[task.step] == By::kMarkedGpu && !graph_.lane(task.lane).marks_steps) return false;
@@ -187,6 +178,7 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     const By last = std::min(of.by, By::kGpu);  // GPU work of any lane can end a step
     extents[s] = {.gpu = marks.HasGpu(s),
                   .any = of.any,
+                  .counts = graph.steps()[s].measured,
                   .first = of.first[static_cast<size_t>(of.by)],
                   .last = of.last[static_cast<size_t>(last)],
                   .host = of.host};
@@ -221,26 +213,78 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark
   return StepWindows(ExtentsBy(graph, GivenMarks{marks}, start, end));
 }
 
+namespace {
+
+// From the end of the GPU work of the step before to the first of its own.
+std::optional<Duration> LeadIn(std::span<const StepExtent> extents, size_t s) {
+  if (s >= extents.size() || !extents[s].gpu || !extents[s - 1].gpu) return std::nullopt;
+  return extents[s].first - extents[s - 1].last;
+}
+
+// What the steps behind `s` that count have, their mean; or the one that follows it has.
+std::optional<Duration> LeadInOfOthers(std::span<const StepExtent> extents, size_t s) {
+  Duration sum;
+  int64_t others = 0;
+  for (size_t t = s + 1; t < extents.size(); ++t) {
+    const std::optional<Duration> one = LeadIn(extents, t);
+    if (!one.has_value() || !extents[t].counts) continue;
+    sum += *one;
+    ++others;
+  }
+  if (others > 0) return sum / others;
+  return LeadIn(extents, s + 1);
+}
+
+// Of a step with no GPU work known before it. `before`: where the step before ended, if it did.
+StepWindow WindowOfFirst(std::span<const StepExtent> extents, size_t s, Instant before) {
+  const StepExtent& own = extents[s];
+  if (const std::optional<Duration> lead = LeadInOfOthers(extents, s); own.gpu && lead.has_value())
+    return {std::min(own.first - *lead, own.last), own.last};
+  if (!own.host.has_value()) return {std::min(before, own.last), own.last};
+  // A wait that ends before what it waits for, as damaged clocks have it, arrives behind the host.
+  const StepWindow gpu = {own.first, own.last};
+  const StepWindow host = {std::min(own.host->begin, own.host->end), own.host->end};
+  return own.gpu && gpu.length() > host.length() ? gpu : host;
+}
+
+// Where steps waited for their host, and their launches are further apart than their ends.
+void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> windows) {
+  size_t first = 0, last = extents.size();
+  while (first < last && !extents[first].launched.has_value()) ++first;
+  while (last > first && !extents[last - 1].launched.has_value()) --last;
+  if (last < first + 2) return;
+  for (size_t s = first; s < last; ++s) {  // an edit took all launches of a step
+    if (!extents[s].launched.has_value()) return;
+  }
+  const StepExtent &before = extents[first], &end = extents[last - 1];
+  if (*end.launched - *before.launched <= end.last - before.last) return;
+  for (size_t s = first + 1; s < last; ++s) {
+    windows[s] = {std::min(*extents[s - 1].launched, *extents[s].launched), *extents[s].launched};
+  }
+}
+
+}  // namespace
+
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
-  const size_t steps = extents.size();
-  std::vector<StepWindow> windows(steps);
+  std::vector<StepWindow> windows(extents.size());
   Instant before;  // where the step before ended
-  for (size_t s = 0; s < steps; ++s) {
+  for (size_t s = 0; s < extents.size(); ++s) {
     const StepExtent& own = extents[s];
     if (!own.any) {
       windows[s] = {before, before};
       continue;
     }
-    if (s + 1 < steps && extents[s + 1].gpu) {
-      Instant begin = own.gpu || s == 0 ? own.first : before;
-      windows[s] = {begin, std::max(begin, extents[s + 1].first)};
-    } else if (s == 0) {
+    if (s == 0) {
       windows[s] = {own.first, own.last};
+    } else if (own.gpu && extents[s - 1].gpu) {
+      if (own.host.has_value()) before = std::max(before, own.host->begin);
+      windows[s] = {std::min(before, own.last), own.last};
     } else {
-      windows[s] = LastWindow(own, extents[s - 1], before);
+      windows[s] = WindowOfFirst(extents, s, before);
     }
     before = own.last;
   }
+  GoByLaunches(extents, windows);
   return windows;
 }
 

@@ -1,7 +1,6 @@
 // Where one step ends and the next begins, seen from the GPU.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -21,20 +20,27 @@ struct StepWindow {
   Duration length() const { return end - begin; }
 };
 
-// One window a step: from the start of its first GPU task to the start of the first GPU task of the
-// next step. Only lanes that held the first GPU task of a step in the recording have such starts
-// (GraphLane::marks_steps): what an optimization lets run ahead elsewhere is no start of a step.
-// The last step with GPU work has no next one: its window runs from the end of the last GPU task of
-// the step before to the end of its own; where the recorded GPU stood idle before it
-// (GraphStep::host_led) it is no shorter than the time between the last launches of both, as they
-// arrive at the GPU, which is what the host takes. Steps without GPU tasks go by their host tasks,
-// steps without tasks are empty. Removed tasks count: they take no time but still mark a place.
+// One window a step: from the end of the last GPU work of the step before to the end of its own. So
+// what the host does before the first GPU work of a step is time of that step, and windows of
+// neighbours meet: together they take from the end of the one before to the end of the last.
 //
-// Where one step counts and no GPU work lies before or behind it, its window is that of its host
-// work, or of its GPU work when that takes longer. That step begins no earlier than its
-// host does: earlier GPU work that is made faster ends earlier, but the step is no longer for it.
+// GPU work that ends behind its host ends the sooner the faster it is. Where all counted steps
+// waited for their host when they were recorded (GraphStep::host_led), they take together no less
+// than from the last launch before them to their last, as they arrive at the GPU: that is what the
+// host takes. Where that is longer, their windows go from one of these to the next.
 //
-// The start of a step's GPU work follows the host while the host is the bottleneck and the GPU's
+// Where no GPU work is known before a step, its window begins as long before its first GPU work as
+// those of the steps behind it do, in the mean of those that count. First work is then looked for
+// on lanes that held the first work of some step in the recording (GraphLane::marks_steps): what an
+// optimization lets run ahead elsewhere is no start of a step. Steps without GPU tasks end with
+// their host tasks, steps without tasks are empty. Removed tasks count: they take no time but still
+// mark a place.
+//
+// Where one step counts, it begins no earlier than its host does: earlier GPU work that is made
+// faster ends earlier, but the step is no longer for it. Where no GPU work lies before or behind
+// it, its window is that of its host work, or of its GPU work when that takes longer.
+//
+// The end of a step's GPU work follows the host while the host is the bottleneck and the GPU's
 // backlog while the GPU is, so the windows of a steady run have the steady period in both cases
 // (docs/decisions/004-step-time-is-the-gpu-period.md).
 //
@@ -45,7 +51,8 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
 // First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
 struct StepExtent {
   bool gpu = false;
-  bool any = false;  // else it has no tasks
+  bool any = false;    // else it has no tasks
+  bool counts = true;  // GraphStep::measured
   Instant first, last;
   std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
   std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
@@ -67,22 +74,23 @@ class StepMarks {
  public:
   explicit StepMarks(const Graph& graph);  // O(tasks + edges)
   bool HasGpu(size_t step) const { return by_[step] >= By::kGpu; }
+  // Whether windows depend on where the work of steps begins: none of GPU work is known before one.
+  bool FirstsMatter() const;
   // Whether this task, which belongs to a step of the graph, can be the first or last of it.
   bool Begins(const Task& task) const;
   bool Ends(const Task& task) const { return IsGpu(task.kind) || !HasGpu(task.step); }
   // The only step that counts; none when there are more, or fewer.
   std::optional<size_t> lone() const { return lone_; }
   static std::optional<size_t> LoneOf(const Graph& graph);  // O(steps)
-  // Of the last step with GPU work, where that found an idle GPU, and of the one before: the calls
-  // that can be the last to launch GPU work, one a lane. Empty for all others.
+  // Of the steps that count and of the one before them, where all that count found an idle GPU: the
+  // calls that can be the last to launch GPU work, one a lane. Empty for all others.
   struct Launch {
     TaskId task;
     Duration lag;  // from the call, its end or its start, to where its GPU work may start
     Anchor from = Anchor::kEnd;
   };
   std::span<const Launch> launches(size_t step) const {
-    const bool none = !closing_.has_value() || step > *closing_ || step + 1 < *closing_;
-    return none ? std::span<const Launch>() : launches_[*closing_ - step];
+    return step < launches_.size() ? launches_[step] : std::span<const Launch>();
   }
   // Host tasks of the lone step that wait for GPU work of earlier ones. What the host does before
   // the first of them lies beside that work and is no part of the step.
@@ -107,13 +115,13 @@ class StepMarks {
   }
   static std::vector<By> FindBy(const Graph& graph);
   void FindWaits();
-  void FindClosing(StepOf step_of);
+  void FindLaunches(StepOf step_of);
 
   const Graph& graph_;
   std::vector<By> by_;
-  std::optional<size_t> lone_, closing_;
+  std::optional<size_t> lone_;
   std::vector<Wait> waits_;
-  std::array<std::vector<Launch>, 2> launches_;  // of the closing step, of the one before
+  std::vector<std::vector<Launch>> launches_;  // by step; see launches()
 };
 
 // What the windows above depend on, and they from it.

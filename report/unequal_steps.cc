@@ -19,12 +19,10 @@ double MeanTime(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-// Windows of the counted steps as recorded, by time. The work of the host before the GPU work of
-// its own step makes the window before that one longer. Only the last window, which has no next
-// step to end it, overlaps with another; it holds the work of its step.
+// Windows of the counted steps as recorded, by time.
 class RecordedWindows {
  public:
-  RecordedWindows(const Graph& graph, std::span<const size_t> counted) : last_(counted.back()) {
+  RecordedWindows(const Graph& graph, std::span<const size_t> counted) {
     std::vector<Instant> start, end;
     for (const Task& t : graph.tasks()) {
       start.push_back(t.recorded_start);
@@ -32,15 +30,10 @@ class RecordedWindows {
     }
     const std::vector<StepWindow> windows = StepWindows(graph, start, end);
     for (size_t step : counted) windows_.push_back(windows[step]);
-    const size_t n = windows_.size();
-    by_step_ = n > 1 && windows_[n - 1].begin < windows_[n - 2].end;
-    if (by_step_) windows_.pop_back();
   }
-  // Calls `take` with the place of each window and how much of [begin, begin + length) lies in it;
-  // `step` is that of the work.
+  // Calls `take` with the place of each window and how much of [begin, begin + length) lies in it.
   template <class Take>
-  void ForEachAround(Instant begin, Duration length, size_t step, Take take) const {
-    if (by_step_ && step == last_) take(windows_.size(), length);
+  void ForEachAround(Instant begin, Duration length, Take take) const {
     auto w = std::partition_point(windows_.begin(), windows_.end(),
                                   [&](const StepWindow& x) { return x.end <= begin; });
     for (; w != windows_.end() && w->begin < begin + length; ++w) {
@@ -50,8 +43,6 @@ class RecordedWindows {
   }
 
  private:
-  size_t last_;
-  bool by_step_ = false;
   std::vector<StepWindow> windows_;
 };
 
@@ -83,20 +74,19 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
       const bool fetches = loader.Around(t.scope).valid();
       const Instant end = t.recorded_start + t.duration;
       if (!fetches) {
-        windows.ForEachAround(t.recorded_start, t.duration, t.step,
+        windows.ForEachAround(t.recorded_start, t.duration,
                               [&](size_t at, Duration inside) { add(false, t.name, at, inside); });
       }
       if (fetches && loader.OwnsGapOf(t)) continue;
-      windows.ForEachAround(end, t.gap, t.step, [&](size_t at, Duration inside) {
-        add(false, NameId::None(), at, inside);
-      });
+      windows.ForEachAround(
+          end, t.gap, [&](size_t at, Duration inside) { add(false, NameId::None(), at, inside); });
     }
   }
   // As recorded: a wait for loader processes is the time of no task (report/loader_workers.h).
   for (const Fetch& f : FindFetches(graph, loader)) {
     const Task& first = graph.task(f.tasks.front());
     const NameId name = graph.tables().scopes[f.scope.index()].name;
-    windows.ForEachAround(first.recorded_start, RecordedLength(graph, f), first.step,
+    windows.ForEachAround(first.recorded_start, RecordedLength(graph, f),
                           [&](size_t at, Duration inside) { add(false, name, at, inside); });
   }
   const double mean = MeanTime(length);

@@ -25,19 +25,17 @@ std::vector<Duration> CountedPeriods(const Graph& graph, const Timeline& timelin
 std::vector<Duration> CountedPeriods(const Graph& graph, std::vector<Duration> periods);
 
 // The windows of graph/step_windows.h for every counted step; one window over everything when there
-// is none. Begins and ends in time order. Only the last two overlap: the wait of the last step for
-// its host lies before its first GPU work, which is where the window before it ends, and stands in
-// for the wait behind it, which is not recorded. So the lengths sum to the periods, but for what an
-// edit uses up of the host's lead (graph/host_lead.h) and the cycle of a lone step
+// is none. In time order, none over another. Their lengths sum to the periods, but for what an edit
+// uses up of the host's lead (graph/host_lead.h) and the cycle of a lone step
 // (simulator/lone_step.h), and what is summed over the windows has its share of StepTime().
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
 
 // The critical path of the counted windows, without gaps: where it leads back to a task that
 // nothing recorded made wait, such as the first of a further thread, what lies before that is a lag
-// of this task. A step ends where the GPU work of the next begins: where the last counted step's
-// own goes on to the end of its window or beyond, the path ends with it, and not with what the host
-// does afterwards while the recording is written. Otherwise it is that of everything. REQUIRES: a
-// timeline with blockers; windows as of CountedWindows(). O(tasks).
+// of this task. A step ends with its GPU work: so does the path with that of the last counted one,
+// and not with what the host does afterwards while the recording is written. Without GPU work in it
+// the path is that of everything. REQUIRES: a timeline with blockers; windows as of
+// CountedWindows(). O(tasks).
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline,
                                      std::span<const Window> windows);
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline);

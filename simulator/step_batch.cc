@@ -19,7 +19,7 @@ namespace {
 // grow from task to task, but after a negative gap; ends likewise, but before a task that
 // overlaps. So a few tasks a step and lane are enough.
 struct Candidates {
-  std::vector<TaskId> first, last;
+  std::vector<TaskId> first, last;            // first: only where StepMarks::FirstsMatter()
   std::vector<TaskId> host_first, host_last;  // of the lone step, a lane each
   std::vector<TaskId> round_last;             // as host_last, of rounds (simulator/lone_step.h)
 };
@@ -29,8 +29,9 @@ class CandidateFinder {
   CandidateFinder(const Graph& g, bool rounds) : g_(g), marks_(g) {
     one_ = g.steps().size() <= 1;
     of_step.resize(std::max<size_t>(g.steps().size(), 1));
+    const bool firsts = one_ || marks_.FirstsMatter();
     for (const GraphLane& lane : g.lanes()) {
-      Walk(lane.first, true);
+      if (firsts) Walk(lane.first, true);
       Walk(lane.last, false);
       if (marks_.lone().has_value() && !one_) FindHost(lane, *marks_.lone());
       for (size_t s = 0; rounds && s < of_step.size(); ++s) {
@@ -246,7 +247,8 @@ struct StepBatch::Impl {
     const auto row = [&](TaskId t) { return size_t{contracted.row_of[t.index()]} * at.stride; };
     const Candidates& c = candidates.of_step[step];
     StepExtent extent{.gpu = candidates.has_gpu(step),
-                      .any = !c.first.empty(),
+                      .any = !c.last.empty(),
+                      .counts = graph.steps().empty() || graph.steps()[step].measured,
                       .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
                       .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};
     for (TaskId t : c.first) {
@@ -255,6 +257,7 @@ struct StepBatch::Impl {
     for (TaskId t : c.last) {
       extent.last.ns = std::max(extent.last.ns, at.end[row(t)]);
     }
+    if (c.first.empty()) extent.first = extent.last;  // no window depends on it
     for (size_t i = 0; i < c.host_first.size(); ++i) {
       const StepWindow lane = {{at.start[row(c.host_first[i])]}, {at.end[row(c.host_last[i])]}};
       if (i == 0) extent.host = lane;

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/median.h"
+#include "report/first_step.h"
 #include "report/lane_rows.h"
-#include "report/last_step.h"
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/copy_findings.h"
@@ -171,14 +171,14 @@ class Findings {
   }
 
   void FindCutStep() {
-    const LastStep end = EndOfLastStep(graph_);
-    if (end.by <= step_.Scaled(kStepOff)) return;
-    Finding f{.kind = FindingKind::kCutStep, .about = About::kStep, .where = end.name};
+    const FirstStep first = BeginOfFirstStep(graph_);
+    if (first.by <= step_.Scaled(kStepOff)) return;
+    Finding f{.kind = FindingKind::kCutStep, .about = About::kStep, .where = first.name};
     f.text = fmt::format(
-        "{} with up to {} of waiting for a batch: the next wait is not recorded, "
-        "and the step may be off by {}",
-        Plural(end.steps, "step"), Time(end.fetch), Time(end.by));
-    f.time = end.by, f.share = ShareOf(end.by, step_), f.fix = "record five steps or more";
+        "{} with up to {} of waiting for a batch: how long the GPU waited for the first is not "
+        "recorded, and the step may be off by {}",
+        Plural(first.steps, "step"), Time(first.fetch), Time(first.by));
+    f.time = first.by, f.share = ShareOf(first.by, step_), f.fix = "record five steps or more";
     out_.push_back(std::move(f));
   }
 

@@ -1,7 +1,8 @@
-// Steps begin on the lanes on which they began when they were recorded, whatever runs ahead on
-// others.
+// Steps last from one end of GPU work to the next, whichever of them waited and whatever runs
+// ahead.
 #include "graph/step_windows.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -72,30 +73,71 @@ std::string LoaderStep(int step, int fetch, int kernel) {
       step, fetch, kernel);
 }
 
-TEST(StepWindows, ALastStepThatWaitedForItsHostIsNoShorterThanBetweenTheLastLaunches) {
-  // The GPU ends 50 us behind the host in step 1 and 10 us behind it in step 2, so that the ends of
-  // their kernels are 72 us apart, and 92 us with kernels twice as fast. Between the launches the
-  // host takes 112 us.
-  const std::string steps = LoaderStep(0, 10, 20) + LoaderStep(1, 10, 100) + LoaderStep(2, 60, 60);
-  const std::string lanes = "lane cpu0 thread\nlane gpu0.7 stream\nstep \"0\"\nstep \"1\"\n";
-  auto free = ParseGraph(lanes + "step \"2\"\n" + steps);
-  auto led = ParseGraph(lanes + "step \"2\" host-led\n" + steps);
+std::vector<Duration> PeriodsOf(const Graph& graph) {
+  return StepPeriods(graph, Simulate(graph).value());
+}
+
+// What a stopwatch shows does not depend on which of the steps had to wait, and the step that did
+// is the one that took longer.
+TEST(StepWindows, TheHostsWaitBeforeTheGpuWorkOfAStepIsTimeOfThatStep) {
+  for (int slow = 1; slow <= 3; ++slow) {
+    std::string text = "lane cpu0 thread\nlane gpu0.7 stream\nstep \"0\" unmeasured\n";
+    for (int i = 1; i <= 3; ++i) text += fmt::format("step \"{}\"\n", i);
+    for (int i = 0; i <= 3; ++i) text += LoaderStep(i, i == slow ? 310 : 10, 30);
+    const auto graph = ParseGraph(text);
+    ASSERT_TRUE(graph.ok()) << Message(graph.status());
+    std::vector<Duration> expected(3, Duration::Us(62));
+    expected[static_cast<size_t>(slow) - 1] = Duration::Us(362);
+    EXPECT_EQ(PeriodsOf(*graph), expected) << "slow step " << slow;
+    EXPECT_EQ(StepTime(*graph, Simulate(*graph).value()), Duration::Us(162));
+  }
+}
+
+TEST(StepWindows, AFirstStepBehindNoKnownGpuWorkBeginsAsTheOthersDo) {
+  // The kernels start 12, 74 and 136 us after the host's begin and take 30 us: of each period the
+  // GPU waits for 32 us.
+  std::string text = "lane cpu0 thread\nlane gpu0.7 stream\nstep \"before\" unmeasured\n";
+  for (int i = 1; i <= 3; ++i) text += fmt::format("step \"{}\"\n", i);
+  for (int i = 1; i <= 3; ++i) text += LoaderStep(i, 10, 30);
+  const auto graph = ParseGraph(text);
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  EXPECT_EQ(PeriodsOf(*graph), std::vector<Duration>(3, Duration::Us(62)));
+}
+
+TEST(StepWindows, StepsThatWaitedForTheirHostAreNoShorterThanBetweenTheirLastLaunches) {
+  // The GPU ends 45 us behind its launch in step 0, 100 in step 1 and 20 in step 2, so that the
+  // ends of 0 and 2 are 149 us apart, and 161.5 with kernels twice as fast. Their launches are 174.
+  const auto steps = [](std::string_view led, std::string_view last) {
+    return fmt::format("lane cpu0 thread\nlane gpu0.7 stream\nstep \"0\"\n{}{}{}{}",
+                       fmt::format("step \"1\"{0}\nstep \"2\"{0}\n", led), LoaderStep(0, 10, 45),
+                       LoaderStep(1, 10, 100), last);
+  };
+  const std::string last = LoaderStep(2, 60, 20);
+  auto free = ParseGraph(steps("", last)), led = ParseGraph(steps(" host-led", last));
   ASSERT_TRUE(free.ok() && led.ok()) << Message(led.status());
   EXPECT_NE(FormatGraph(*led).find("step \"2\" host-led"), std::string::npos);
-  EXPECT_EQ(StepPeriods(*free, Simulate(*free).value()).back(), Duration::Us(72));
-  EXPECT_EQ(StepPeriods(*led, Simulate(*led).value()).back(), Duration::Us(112));
-  const Duration before = StepTime(*led, Simulate(*led).value());
-  EXPECT_LE(StepUnder(*led, "speedup(kernel:.,by=2)"), before);
-  EXPECT_EQ(StepPeriods(*led, Simulate(*led).value()).back(), Duration::Us(112));
+  EXPECT_THAT(PeriodsOf(*free), testing::ElementsAre(Duration::Us(117), Duration::Us(32)));
+  EXPECT_THAT(PeriodsOf(*led), testing::ElementsAre(Duration::Us(62), Duration::Us(112)));
+  EXPECT_GT(StepUnder(*free, "speedup(kernel:.,by=2)"), Duration::Us(149) / 2);
+  EXPECT_EQ(StepUnder(*led, "speedup(kernel:.,by=2)"), Duration::Us(174) / 2);
   // A launch that takes 3 us longer to arrive belongs to it, whatever the kernels take.
-  std::string late = LoaderStep(0, 10, 20) + LoaderStep(1, 10, 100);
-  late +=
-      "f2 cpu0   host 60us \"next(loader)\" step=2\n"
-      "c2 cpu0   call 3us \"cudaLaunchKernel\" step=2\n"
-      "k2 gpu0.7 kernel 60us \"sgemm\" step=2 after c2 launch +2us\n";
-  auto lags = ParseGraph(lanes + "step \"2\" host-led\n" + late);
+  const auto lags =
+      ParseGraph(steps(" host-led",
+                       "f2 cpu0   host 60us \"next(loader)\" step=2\n"
+                       "c2 cpu0   call 3us \"cudaLaunchKernel\" step=2\n"
+                       "k2 gpu0.7 kernel 20us \"sgemm\" step=2 after c2 launch +2us\n"));
   ASSERT_TRUE(lags.ok()) << Message(lags.status());
-  EXPECT_EQ(StepPeriods(*lags, Simulate(*lags).value()).back(), Duration::Us(115));
+  EXPECT_EQ(PeriodsOf(*lags).back(), Duration::Us(115));
+}
+
+TEST(StepWindows, StepsWhoseGpuIsBehindGoByItsEnds) {
+  // Kernels of 100 us, launched every 62: their ends say how long a step takes, led or not.
+  std::string text = "lane cpu0 thread\nlane gpu0.7 stream\n";
+  for (int i = 0; i < 4; ++i) text += fmt::format("step \"{}\" host-led\n", i);
+  for (int i = 0; i < 4; ++i) text += LoaderStep(i, 10, 100);
+  const auto graph = ParseGraph(text);
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  EXPECT_EQ(PeriodsOf(*graph), std::vector<Duration>(3, Duration::Us(100)));
 }
 
 TEST(StepWindows, TheOnlyCountedStepBeginsNoEarlierThanItsHost) {

@@ -283,8 +283,7 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
   const bool before = !graph.steps().empty() && graph.steps()[0].label == kBeforeTheFirstStep;
   const size_t places = before ? 1 : 0;
   const size_t count = graph.steps().size() - places;
-  // A step runs from its first GPU work to that of the next one: what lies before the first mark
-  // and what nothing follows has no such time.
+  // What lies before the first mark has no such time, nor has a step without work.
   auto has_time = [&](size_t i) {
     const size_t step = i + places;
     return graph.steps().size() == 1 ||
