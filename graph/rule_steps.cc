@@ -200,23 +200,26 @@ void CloseLoneStep(Builder& b) {
   b.graph.mutable_task(last).gap = {};
 }
 
-// What each step begins with, and whether that was launched when the step before was done.
+// What each step begins with, whether that was launched when the step before was done, and whether
+// the first ends with work from before the recording.
 void FindBegins(Builder& b, const StepsOfOps& of_ops) {
   const size_t steps = b.graph.steps().size();
-  std::vector<const GpuOp*> first(steps, nullptr);
-  std::vector<Instant> last(steps, Instant::Min());
+  std::vector<const GpuOp*> first(steps, nullptr), last(steps, nullptr);
   for (uint32_t i = 0; i < b.ops.size(); ++i) {
     const GpuOp& op = b.ops[i];
     const uint16_t step = of_ops.Of(i);
     if (first[step] == nullptr || op.start < first[step]->start) first[step] = &op;
-    last[step] = std::max(last[step], op.end);
+    if (last[step] == nullptr || op.end > last[step]->end) last[step] = &op;
   }
   for (size_t s = 0; s < steps; ++s) {
-    if (first[s] != nullptr) b.graph.mutable_step(s).begin = {first[s]->call, first[s]->task};
+    if (first[s] == nullptr) continue;
+    GraphStep& step = b.graph.mutable_step(s);
+    step.begin = {first[s]->call, first[s]->task};
+    step.backlog = s == 0 && !last[s]->call.valid();
   }
   for (size_t s = 1; s < steps; ++s) {
     if (first[s] == nullptr || first[s - 1] == nullptr || !first[s]->call.valid()) continue;
-    b.graph.mutable_step(s).host_led = first[s]->call_start > last[s - 1];
+    b.graph.mutable_step(s).host_led = first[s]->call_start > last[s - 1]->end;
   }
 }
 

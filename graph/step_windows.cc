@@ -57,7 +57,8 @@ void StepMarks::FindLaunches(StepOf step_of) {
   size_t first = 1, last = by_.size();
   while (first < by_.size() && !counts(first)) ++first;
   while (last > first && !counts(last - 1)) --last;
-  if (last < first + 2 || !HasGpu(first - 1)) return;  // one counts, or none is known before it
+  // One counts, or no launch is known before it.
+  if (last < first + 2 || !HasGpu(first - 1) || steps[first - 1].backlog) return;
   for (size_t s = first; s < last; ++s) {
     if (!steps[s].host_led) return;
   }
@@ -90,7 +91,7 @@ void StepMarks::FindLaunches(StepOf step_of) {
 
 bool StepMarks::FirstsMatter() const {
   for (size_t s = 1; s < by_.size(); ++s) {
-    if (!HasGpu(s - 1)) return true;
+    if (!HasGpu(s - 1) || graph_.steps()[s - 1].backlog) return true;
   }
   return by_.size() <= 1;
 }
@@ -179,6 +180,7 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     extents[s] = {.gpu = marks.HasGpu(s),
                   .any = of.any,
                   .counts = graph.steps()[s].measured,
+                  .backlog = graph.steps()[s].backlog,
                   .first = of.first[static_cast<size_t>(of.by)],
                   .last = of.last[static_cast<size_t>(last)],
                   .host = of.host};
@@ -235,16 +237,33 @@ std::optional<Duration> LeadInOfOthers(std::span<const StepExtent> extents, size
   return LeadIn(extents, s + 1);
 }
 
-// Of a step with no GPU work known before it. `before`: where the step before ended, if it did.
-StepWindow WindowOfFirst(std::span<const StepExtent> extents, size_t s, Instant before) {
+// Of a step with GPU work before which none is known that an edit may be asked of.
+std::optional<StepWindow> AsOthersBegin(std::span<const StepExtent> extents, size_t s) {
+  const std::optional<Duration> lead = LeadInOfOthers(extents, s);
+  if (!lead.has_value()) return std::nullopt;
   const StepExtent& own = extents[s];
-  if (const std::optional<Duration> lead = LeadInOfOthers(extents, s); own.gpu && lead.has_value())
-    return {std::min(own.first - *lead, own.last), own.last};
-  if (!own.host.has_value()) return {std::min(before, own.last), own.last};
+  return StepWindow{std::min(own.first - *lead, own.last), own.last};
+}
+
+// The larger of what its host and its GPU take.
+StepWindow LoneWindow(const StepExtent& own) {
   // A wait that ends before what it waits for, as damaged clocks have it, arrives behind the host.
   const StepWindow gpu = {own.first, own.last};
   const StepWindow host = {std::min(own.host->begin, own.host->end), own.host->end};
   return own.gpu && gpu.length() > host.length() ? gpu : host;
+}
+
+// `before`: where the step before ended, if it did.
+StepWindow WindowOf(std::span<const StepExtent> extents, size_t s, Instant before) {
+  const StepExtent &own = extents[s], &previous = extents[s - 1];
+  if (own.gpu && (!previous.gpu || previous.backlog)) {
+    if (const auto window = AsOthersBegin(extents, s)) return *window;
+  }
+  if (own.host.has_value()) {
+    if (!own.gpu || !previous.gpu) return LoneWindow(own);
+    before = std::max(before, own.host->begin);
+  }
+  return {std::min(before, own.last), own.last};
 }
 
 // Where steps waited for their host, and their launches are further apart than their ends.
@@ -252,9 +271,9 @@ void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> win
   size_t first = 0, last = extents.size();
   while (first < last && !extents[first].launched.has_value()) ++first;
   while (last > first && !extents[last - 1].launched.has_value()) --last;
-  if (last < first + 2) return;
-  for (size_t s = first; s < last; ++s) {  // an edit took all launches of a step
-    if (!extents[s].launched.has_value()) return;
+  if (last < first + 2 || (first > 0 && extents[first].counts)) return;
+  for (size_t s = first; s < last; ++s) {
+    if (!extents[s].launched.has_value()) return;  // an edit took all launches of a step
   }
   const StepExtent &before = extents[first], &end = extents[last - 1];
   if (*end.launched - *before.launched <= end.last - before.last) return;
@@ -274,14 +293,7 @@ std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
       windows[s] = {before, before};
       continue;
     }
-    if (s == 0) {
-      windows[s] = {own.first, own.last};
-    } else if (own.gpu && extents[s - 1].gpu) {
-      if (own.host.has_value()) before = std::max(before, own.host->begin);
-      windows[s] = {std::min(before, own.last), own.last};
-    } else {
-      windows[s] = WindowOfFirst(extents, s, before);
-    }
+    windows[s] = s == 0 ? StepWindow{own.first, own.last} : WindowOf(extents, s, before);
     before = own.last;
   }
   GoByLaunches(extents, windows);

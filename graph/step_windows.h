@@ -29,12 +29,13 @@ struct StepWindow {
 // than from the last launch before them to their last, as they arrive at the GPU: that is what the
 // host takes. Where that is longer, their windows go from one of these to the next.
 //
-// Where no GPU work is known before a step, its window begins as long before its first GPU work as
-// those of the steps behind it do, in the mean of those that count. First work is then looked for
-// on lanes that held the first work of some step in the recording (GraphLane::marks_steps): what an
-// optimization lets run ahead elsewhere is no start of a step. Steps without GPU tasks end with
-// their host tasks, steps without tasks are empty. Removed tasks count: they take no time but still
-// mark a place.
+// Where no GPU work is known before a step, or only some whose launch was not recorded
+// (GraphStep::backlog), so that an edit does not tell where it would end, its window begins as long
+// before its first GPU work as those of the steps behind it do, in the mean of those that count.
+// First work is then looked for on lanes that held the first work of some step in the recording
+// (GraphLane::marks_steps): what an optimization lets run ahead elsewhere is no start of a step.
+// Steps without GPU tasks end with their host tasks, steps without tasks are empty. Removed tasks
+// count: they take no time but still mark a place.
 //
 // Where one step counts, it begins no earlier than its host does: earlier GPU work that is made
 // faster ends earlier, but the step is no longer for it. Where no GPU work lies before or behind
@@ -51,8 +52,9 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
 // First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
 struct StepExtent {
   bool gpu = false;
-  bool any = false;    // else it has no tasks
-  bool counts = true;  // GraphStep::measured
+  bool any = false;      // else it has no tasks
+  bool counts = true;    // GraphStep::measured
+  bool backlog = false;  // GraphStep::backlog
   Instant first, last;
   std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
   std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives

@@ -146,6 +146,8 @@ class Parser {
         step.measured = false;
       } else if (word == "host-led") {
         step.host_led = true;
+      } else if (word == "backlog") {
+        step.backlog = true;
       } else if (word == "period") {
         DD_ASSIGN_OR_RETURN(step.recorded_period, line.Time("period"));
       } else {

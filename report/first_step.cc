@@ -12,7 +12,8 @@ FirstStep BeginOfFirstStep(const Graph& graph) {
   const std::vector<size_t> counted = CountedSteps(graph);
   FirstStep first{.by = {}, .fetch = {}, .steps = counted.size(), .name = {}};
   if (counted.size() < 2 || counted.size() >= kEnoughSteps) return first;
-  if (StepMarks(graph).HasGpu(counted.front() - 1)) return first;
+  const size_t before = counted.front() - 1;
+  if (StepMarks(graph).HasGpu(before) && !graph.steps()[before].backlog) return first;
   for (const Fetch& f : FindFetches(graph, LoaderScopes(graph))) {
     const Duration length = RecordedLength(graph, f);
     if (!Counts(graph, f) || length <= first.fetch) continue;

@@ -107,8 +107,9 @@ bool SameShape(const Graph& a, const Graph& b) {
     return x.order == y.order && x.marks_steps == y.marks_steps;
   };
   const auto same_step = [](const GraphStep& x, const GraphStep& y) {
-    return x.measured == y.measured && x.host_led == y.host_led && x.begin == y.begin &&
-           x.recorded_period == y.recorded_period && x.recorded_host == y.recorded_host;
+    return x.measured == y.measured && x.host_led == y.host_led && x.backlog == y.backlog &&
+           x.begin == y.begin && x.recorded_period == y.recorded_period &&
+           x.recorded_host == y.recorded_host;
   };
   return a.size() == b.size() && std::ranges::equal(a.steps(), b.steps(), same_step) &&
          std::ranges::equal(a.lanes(), b.lanes(), same_lane) &&
@@ -249,6 +250,7 @@ struct StepBatch::Impl {
     StepExtent extent{.gpu = candidates.has_gpu(step),
                       .any = !c.last.empty(),
                       .counts = graph.steps().empty() || graph.steps()[step].measured,
+                      .backlog = !graph.steps().empty() && graph.steps()[step].backlog,
                       .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
                       .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};
     for (TaskId t : c.first) {

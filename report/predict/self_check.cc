@@ -240,13 +240,11 @@ std::optional<double> UnexplainedShare(const Graph& graph, Duration step) {
 
 std::optional<StepTest> RepeatTest(const Graph& graph) {
   std::vector<size_t> counted = CountedSteps(graph);
-  const StepMarks marks(graph);
   // What the host does at the end of a recording, such as to end loader workers, is no part of a
   // round.
-  if (counted.size() > 1 && !marks.HasGpu(std::min(counted.back() + 1, graph.steps().size() - 1)))
+  if (counted.size() > 1 &&
+      !StepMarks(graph).HasGpu(std::min(counted.back() + 1, graph.steps().size() - 1)))
     counted.pop_back();
-  // Where its GPU work is the first that is known, nobody saw how long the GPU waited for it.
-  if (counted.size() > 1 && !marks.HasGpu(counted.front() - 1)) counted.erase(counted.begin());
   const size_t most =
       std::clamp<size_t>(kRepeatedTasks / std::max<size_t>(graph.size(), 1), 1, kMostRepeated);
   const size_t asked = std::min(counted.size(), most);

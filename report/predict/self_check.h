@@ -23,9 +23,9 @@ struct StepTest {
 std::optional<double> UnexplainedShare(const Graph& graph, Duration step);
 
 // Each counted step, played four times by itself (graph/repeat.h): the last of them against what
-// that step took. Of several, not the last, behind which the host does what ends a recording, nor
-// the first where no GPU work is known before it. At most 8 steps, evenly chosen, fewer of graphs
-// with more than 500,000 tasks. None where none can be asked.
+// that step took. Of several, not the last, behind which the host does what ends a recording. At
+// most 8 steps, evenly chosen, fewer of graphs with more than 500,000 tasks. None where none can be
+// asked.
 std::optional<StepTest> RepeatTest(const Graph& graph);
 
 // All counted steps at once, each with the lags, gaps and unexplained delays that the same places
