@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "graph/edges_into.h"
+
 namespace daydream {
 namespace {
 
@@ -129,47 +131,110 @@ absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& g) {
   return order;
 }
 
-std::vector<TaskId> OrderInTime(const Graph& g) {
-  using Place = std::pair<uint16_t, Instant>;
-  using Entry = std::pair<Place, TaskId>;
-  Waiting w(g);
-  std::vector<Place> place(g.size());
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  for (size_t i = 0; i < g.size(); ++i) {
-    place[i] = {g.tasks()[i].step, g.tasks()[i].recorded_start};
-    if (w.open[i] == 0) ready.push({place[i], TaskId(i)});
-  }
-  std::vector<TaskId> order;
-  order.reserve(g.size());
-  // The first of those that the last task released; mostly it is next, and needs no queue.
-  std::optional<Entry> released;
-  while (!ready.empty() || released.has_value()) {
-    Entry first;
-    if (released.has_value() && (ready.empty() || *released < ready.top())) {
-      first = *released;
-    } else {
-      first = ready.top();
-      ready.pop();
-      if (released.has_value()) ready.push(*released);
+namespace {
+
+// Merges lanes by time: each stands at a task until what that waits for has come. A task of a lane
+// that may reorder is a lane of its own.
+class LaneMerge {
+ public:
+  explicit LaneMerge(const Graph& g)
+      : g_(g), into_(g), place_(g.size()), waiting_(g.size(), kNone) {
+    for (const GraphLane& lane : g.lanes()) {
+      if (!lane.first.valid()) continue;
+      if (lane.order == LaneOrder::kFixed) {
+        lanes_.push_back({.at = lane.first});
+        continue;
+      }
+      for (TaskId t = lane.first; t.valid(); t = g.task(t).lane_next) lanes_.push_back({.at = t});
     }
-    released.reset();
-    const TaskId t = first.second;
-    order.push_back(t);
-    auto release = [&](TaskId next) {
-      place[next.index()] = std::max(place[next.index()], place[t.index()]);
-      if (--w.open[next.index()] != 0) return;
-      Entry entry{place[next.index()], next};
-      if (released.has_value() && *released < entry) std::swap(entry, *released);
-      if (released.has_value())
-        ready.push(std::exchange(*released, entry));
-      else
-        released = entry;
-    };
-    for (uint32_t k = w.begin[t.index()]; k < w.begin[t.index() + 1]; ++k) release(w.targets[k]);
-    const TaskId next = g.task(t).lane_next;
-    if (next.valid() && FixedOrder(g, g.task(t))) release(next);
   }
-  return order;
-}
+
+  std::vector<TaskId> Run() {
+    std::vector<TaskId> order;
+    order.reserve(g_.size());
+    for (uint32_t l = 0; l < lanes_.size(); ++l) {
+      Arrive(lanes_[l], {});
+      if (const auto entry = Ready(l)) ready_.push(*entry);
+    }
+    std::optional<Entry> next;  // mostly the one behind the last task, which needs no queue
+    while (next.has_value() || !ready_.empty()) {
+      if (!next.has_value() || (!ready_.empty() && ready_.top() < *next)) {
+        const Entry first = ready_.top();
+        ready_.pop();
+        if (next.has_value()) ready_.push(*next);
+        next = first;
+      }
+      const TaskId t = next->task;
+      const uint32_t lane = next->lane;
+      next.reset();
+      order.push_back(t);
+      place_[t.index()] = lanes_[lane].place;
+      // Those who wait for it go on before its own lane does, which may take their places.
+      uint32_t other = std::exchange(waiting_[t.index()], kCame);
+      while (other != kNone) {
+        const uint32_t behind = lanes_[other].next_waiting;
+        if (const auto entry = Ready(other)) ready_.push(*entry);
+        other = behind;
+      }
+      const Task& task = g_.task(t);
+      if (!task.lane_next.valid() || !FixedOrder(g_, task)) continue;
+      lanes_[lane].at = task.lane_next;
+      Arrive(lanes_[lane], place_[t.index()]);
+      next = Ready(lane);
+    }
+    return order;
+  }
+
+ private:
+  struct Place {
+    uint16_t step = 0;
+    Instant start = Instant::Min();
+    auto operator<=>(const Place&) const = default;
+  };
+  struct Lane {
+    TaskId at;
+    uint32_t edge = 0;              // those before it have come
+    uint32_t next_waiting = kNone;  // lane for the same task
+    Place place = {};
+  };
+  struct Entry {
+    Place place;
+    TaskId task;
+    uint32_t lane;
+    auto operator<=>(const Entry&) const = default;
+  };
+  static constexpr uint32_t kNone = 0xffffffff, kCame = 0xfffffffe;
+
+  void Arrive(Lane& lane, Place before) {
+    const Task& task = g_.task(lane.at);
+    lane.edge = into_.begin[lane.at.index()];
+    lane.place = std::max(before, Place{task.step, task.recorded_start});
+  }
+
+  // None while the lane waits.
+  std::optional<Entry> Ready(uint32_t l) {
+    Lane& lane = lanes_[l];
+    for (const uint32_t end = into_.begin[lane.at.index() + 1]; lane.edge < end; ++lane.edge) {
+      const size_t from = g_.edges()[into_.edge[lane.edge]].from.index();
+      if (waiting_[from] != kCame) {
+        lane.next_waiting = std::exchange(waiting_[from], l);
+        return std::nullopt;
+      }
+      lane.place = std::max(lane.place, place_[from]);
+    }
+    return Entry{lane.place, lane.at, l};
+  }
+
+  const Graph& g_;
+  const EdgesInto into_;
+  std::vector<Place> place_;       // by task that came
+  std::vector<uint32_t> waiting_;  // by task: the last lane that waits for it, or that it came
+  std::vector<Lane> lanes_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready_;
+};
+
+}  // namespace
+
+std::vector<TaskId> OrderInTime(const Graph& g) { return LaneMerge(g).Run(); }
 
 }  // namespace daydream

@@ -85,15 +85,6 @@ class Compiler {
 
 }  // namespace
 
-EdgesInto::EdgesInto(const Graph& g) : begin(g.size() + 1), edge(g.edges().size()) {
-  for (const Edge& e : g.edges()) ++begin[e.to.index()];
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  // The ends of ranges; each goes down to its begin as edges find their places, the last first.
-  for (size_t i = edge.size(); i-- > 0;) {
-    edge[--begin[g.edges()[i].to.index()]] = static_cast<uint32_t>(i);
-  }
-}
-
 absl::StatusOr<Program> Program::Compile(const Graph& graph, std::span<const TaskId> watched,
                                          Rows rows) {
   constexpr size_t kMostTasks = size_t{1} << 30;  // a Source and its anchor fit into 32 bits

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "graph/edges_into.h"
 #include "graph/graph.h"
 
 namespace daydream {
@@ -45,12 +46,6 @@ struct More {
   };
   int64_t earliest = 0;
   uint32_t starts_begin = 0, ends_begin = 0, ends_end = 0;  // ranges of Program::more_edges
-};
-
-// Indices into Graph::edges() by target task t: edge[begin[t] .. begin[t + 1]), in index order.
-struct EdgesInto {
-  explicit EdgesInto(const Graph& g);
-  std::vector<uint32_t> begin, edge;
 };
 
 struct Program {
