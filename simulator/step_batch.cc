@@ -141,10 +141,7 @@ struct StepBatch::Impl {
         candidates(shape->candidates),
         contracted(shape->contracted),
         now(&graph),
-        base(contracted.sums),
-        sums(LargeArray(base.size() * kWidth)),
-        start(LargeArray((contracted.program.tasks + 1) * kWidth)),
-        end(LargeArray((contracted.program.tasks + 1) * kWidth)) {}  // touched when first used
+        base(contracted.sums) {}
 
   // Starts and ends of one scenario, a row each `stride` numbers.
   struct Instants {
@@ -162,6 +159,7 @@ struct StepBatch::Impl {
   }
 
   void Reset() {
+    if (sums == nullptr) sums = LargeArray(base.size() * kWidth);
     if (all_lent) {
       int64_t* cell = sums.get();
       for (int64_t sum : base) cell = std::fill_n(cell, kWidth, sum);
@@ -180,7 +178,13 @@ struct StepBatch::Impl {
     lent.insert(lent.end(), {at.duration, at.gap});
     all_lent = lent.size() > base.size() / 4;  // to bring all back, in order, takes no longer then
   }
-  void Run() { EvaluateEight(contracted.program, Sums(), start.get(), end.get()); }
+  void Run() {
+    if (start == nullptr) {
+      start = LargeArray((contracted.program.tasks + 1) * kWidth);
+      end = LargeArray((contracted.program.tasks + 1) * kWidth);
+    }
+    EvaluateEight(contracted.program, Sums(), start.get(), end.get());
+  }
   Duration RunBase() {
     if (rounds != nullptr) return TellCycle(RunRoundsOnce());
     if (start_of_one == nullptr) {
@@ -354,7 +358,7 @@ struct StepBatch::Impl {
   std::vector<uint64_t> followed;  // by task: in which of the followings, the last
   uint64_t followings = 0;
   std::vector<int64_t> base;                    // the sums of `now`
-  std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]
+  std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]; made when first used
   std::unique_ptr<int64_t[]> start_of_one, end_of_one;
   // Of the host alone; filled when first asked for.
   std::vector<uint32_t> gpu_sums;

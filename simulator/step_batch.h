@@ -29,7 +29,7 @@ class StepBatch {
   ~StepBatch();
 
   // One for another thread, of the graph as Make() found it, which has the order of evaluation in
-  // common with this one. O(rows).
+  // common with this one, which may be in use meanwhile. O(rows).
   StepBatch Another() const;
 
   // All scenarios are the graph again. O(sums that were asked for since).

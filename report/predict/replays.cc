@@ -20,12 +20,15 @@ Replays::Lent Replays::Batch(const Graph& graph) {
     return graph.task(t).gap < Duration{} && graph_.task(t).gap >= Duration{};
   });
   if (gap_below) return nullptr;
-  {
-    std::lock_guard lock(planning_);
-    if (first_ == nullptr) first_ = std::make_unique<StepBatch>(StepBatch::Make(graph_, *plan_));
-  }
   std::unique_ptr<StepBatch> batch;
   {
+    std::lock_guard lock(planning_);
+    if (first_ == nullptr) {
+      batch = std::make_unique<StepBatch>(StepBatch::Make(graph_, *plan_));
+      first_ = batch.get();
+    }
+  }
+  if (batch == nullptr) {
     std::lock_guard lock(mutex_);
     if (!spare_.empty()) {
       batch = std::move(spare_.back());

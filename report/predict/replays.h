@@ -40,7 +40,8 @@ class Replays {
   std::mutex planning_, mutex_;
   bool planned_ = false;
   std::optional<Plan> plan_;
-  std::unique_ptr<StepBatch> first_;  // what others are made like
+  // What others are made like, also while it is lent: it has in common with them what stays.
+  const StepBatch* first_ = nullptr;
   std::vector<std::unique_ptr<StepBatch>> spare_;
 };
 

@@ -59,6 +59,7 @@ StepSpread::StepSpread(const Graph& recorded) {
     const uint32_t at = place[recorded.tasks()[i].step];
     if (at != kNone) pieces[places.of_task[i]][at] = static_cast<uint32_t>(i);
   }
+  ratios_.reserve(recorded.size() * steps_);  // more than are needed, untouched
   const auto compare = [&](TaskId id) {
     const uint32_t piece = places.of_task[id.index()];
     if (piece == StepPlaces::kNone) return;
