@@ -357,7 +357,7 @@ struct StepBatch::Impl {
   bool follows = false;            // `now` takes other times than `graph`
   std::vector<uint64_t> followed;  // by task: in which of the followings, the last
   uint64_t followings = 0;
-  std::vector<int64_t> base;                    // the sums of `now`
+  std::vector<int64_t> base, kept_base;         // the sums of `now`; while others are played
   std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]; made when first used
   std::unique_ptr<int64_t[]> start_of_one, end_of_one;
   // Of the host alone; filled when first asked for.
@@ -480,9 +480,12 @@ std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
 }
 
 Duration StepBatch::StepWith(std::span<const Longer> longer) {
+  std::vector<int64_t>& base = impl_->base;
+  std::vector<int64_t>& kept = impl_->kept_base;
+  kept.assign(base.begin(), base.end());
   for (const Longer& l : longer) impl_->AddToBase(l.task, l.duration, l.gap);
   const Duration step = impl_->RunBase();
-  for (const Longer& l : longer) impl_->AddToBase(l.task, -l.duration, -l.gap);
+  base.swap(kept);
   return step;
 }
 

@@ -90,7 +90,10 @@ namespace {
 class DrawnSums {
  public:
   explicit DrawnSums(StepBatch& batch)
-      : first_(batch.all_sums()), base_(batch.reset_sums()), last_(base_.size(), kNone) {}
+      : first_(batch.all_sums()), base_(batch.reset_sums()), last_(base_.size(), kNone) {
+    drawn_.reserve(base_.size());  // about as many, untouched where they are fewer
+    of_.reserve(base_.size());
+  }
 
   Alternatives& At(const int64_t* sum, uint32_t slot) {
     const auto index = static_cast<uint32_t>((sum - first_) / StepBatch::kWidth);
