@@ -10,6 +10,7 @@
 #include "graph/step_windows.h"
 #include "simulator/contract.h"
 #include "simulator/lone_step.h"
+#include "simulator/same_shape.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -96,30 +97,6 @@ class CandidateFinder {
   std::vector<uint64_t> seen_;  // by step: the walk that has a candidate
   uint64_t walk_ = 0;
 };
-
-// All but tasks: whether a replay and the windows of its steps see a difference.
-bool SameShape(const Graph& a, const Graph& b) {
-  const auto same_edge = [](const Edge& x, const Edge& y) {
-    return x.from == y.from && x.to == y.to && x.lag == y.lag && x.rule == y.rule &&
-           x.from_anchor == y.from_anchor && x.to_anchor == y.to_anchor;
-  };
-  const auto same_lane = [](const GraphLane& x, const GraphLane& y) {
-    return x.order == y.order && x.marks_steps == y.marks_steps;
-  };
-  const auto same_step = [](const GraphStep& x, const GraphStep& y) {
-    return x.measured == y.measured && x.host_led == y.host_led && x.backlog == y.backlog &&
-           x.begin == y.begin && x.recorded_period == y.recorded_period &&
-           x.recorded_host == y.recorded_host;
-  };
-  return a.size() == b.size() && std::ranges::equal(a.steps(), b.steps(), same_step) &&
-         std::ranges::equal(a.lanes(), b.lanes(), same_lane) &&
-         std::ranges::equal(a.edges(), b.edges(), same_edge);
-}
-
-bool SamePlace(const Task& x, const Task& y) {
-  return x.lane_prev == y.lane_prev && x.lane == y.lane && x.earliest == y.earliest &&
-         x.removed == y.removed && x.overlaps == y.overlaps && x.step == y.step && x.kind == y.kind;
-}
 
 // What is the same for all threads.
 struct Shape {
