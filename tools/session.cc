@@ -42,6 +42,27 @@ bool UseColor(std::string_view wish, int fd) {
 
 constexpr size_t kWidestMessage = 80;  // as prose in results
 
+// A command that a shell reads as one line, with breaks before flags where `width` is not enough
+// behind `indent` columns.
+std::string Folded(std::string_view command, size_t width, size_t indent) {
+  std::string out;
+  size_t room = width;
+  while (width > 0 && indent + command.size() > room) {
+    size_t at = std::string_view::npos;
+    bool quoted = false;
+    for (size_t i = 0; i < command.size(); ++i) {
+      quoted ^= command[i] == '\'';
+      const bool flag = i > 0 && !quoted && command.substr(i).starts_with(" --");
+      if (flag && (at == std::string_view::npos || indent + i + 2 <= room)) at = i;
+    }
+    if (at == std::string_view::npos) break;
+    out += fmt::format("{} \\\n{:{}}", command.substr(0, at), "", indent + 1);
+    command.remove_prefix(at + 1);
+    room = width - 1;
+  }
+  return out.append(command);
+}
+
 // COLUMNS holds in a pipe, too: whoever sets it wants that width.
 size_t TerminalWidth(int file) {
   constexpr size_t kNarrowest = 40, kWidest = 10'000;
@@ -224,7 +245,9 @@ void Session::Screen(std::string_view lines) {
 void Session::Next(std::string_view command) {
   if (!watched_ || quiet_ || listener_.message) return;
   EndProgress();
-  std::fprintf(stderr, "\n  next: %.*s\n", static_cast<int>(command.size()), command.data());
+  constexpr std::string_view kBegin = "  next: ";
+  const std::string text = Folded(command, style_.width, kBegin.size());
+  std::fprintf(stderr, "\n%s%s\n", std::string(kBegin).c_str(), text.c_str());
 }
 
 void Session::Progress(std::string_view what) { Progress(what, 0, 0); }

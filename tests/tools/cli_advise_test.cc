@@ -407,7 +407,8 @@ TEST_F(Advising, TheHostsTimeIsATable) {
 TEST_F(Advising, TablesFitATerminalOf80Columns) {
   for (const char* command :
        {"advise", "whatif --opt amp,graphs", "causal", "summary", "summary --by host",
-        "summary --by kernel", "whatif --opt graphs --by kernel", "diff", "sweep --opt graphs"}) {
+        "summary --by kernel", "whatif --opt graphs --by kernel", "diff", "sweep --opt graphs",
+        "opt check " DAYDREAM_SOURCE_DIR "/examples/optimizations/pinned-prefetch.yaml --trace"}) {
     const std::string ask =
         fmt::format("NO_COLOR=1 " DAYDREAM_BINARY " {} {} {}", command, kExampleTrace,
                     std::string(command) == "diff" ? kExampleTrace : "");
@@ -425,6 +426,34 @@ TEST_F(Advising, TablesFitATerminalOf80Columns) {
       EXPECT_GT(intervals, 0u) << "a step time without its interval says too much";
     }
   }
+}
+
+TEST_F(Advising, WhatIsNextFitsATerminalOf80Columns) {
+  Write(
+      "long.yaml",
+      "daydream: 1\nname: long\nsummary: s\nsteps:\n  - {select: {kind: kernel}, remove: true}\n");
+  const std::string file = Path("long.yaml");
+  std::istringstream lines(OnTerminal(fmt::format("cd {} && NO_COLOR=1 " DAYDREAM_BINARY
+                                                  " opt check ././././././long.yaml --trace {}",
+                                                  file.substr(0, file.rfind('/')), kExampleTrace),
+                                      /*messages=*/true));
+  std::string next;
+  size_t parts = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (next.empty() && !line.starts_with("  next: ")) continue;
+    EXPECT_TRUE(line.size() <= 80 || !Contains(line.substr(8), " --")) << line;
+    ++parts;
+    next += line.ends_with('\\') ? line.substr(0, line.size() - 1) : line;
+  }
+  EXPECT_EQ(parts, 2u) << next;
+  const size_t command = next.find("whatif");
+  ASSERT_NE(command, std::string::npos) << next;
+  EXPECT_EQ(Shell("cd " + file.substr(0, file.rfind('/')) + " && " DAYDREAM_BINARY " " +
+                  next.substr(command))
+                .exit,
+            0)
+      << next;
 }
 
 // What it takes and what it may break decide what is tried as much as what it saves: a narrow table

@@ -1,4 +1,5 @@
 // `daydream ranks` and joint what-ifs as users type them.
+#include <regex>
 #include <set>
 
 #include <fmt/format.h>
@@ -418,13 +419,12 @@ TEST_F(CliRanks, TheOnlyStepOfARankIsItsWholeRecording) {
 // Lesson 10: one of four ranks has more to do on its GPU, and the others wait for it.
 TEST_F(CliRanks, WhatIsSuggestedNextChangesTheRankThatBounds) {
   ASSERT_EQ(Run("tour 10 --save " + Path("saved")).exit, 0);
-  const std::string folder = Path("saved/lesson10");
-  const std::string shown =
-      OnTerminal(fmt::format("{} ranks {}", DAYDREAM_BINARY, folder), /*messages=*/true);
+  const std::string ask = fmt::format("{} ranks {}", DAYDREAM_BINARY, Path("saved/lesson10"));
+  const std::string shown = std::regex_replace(  // which a shell reads as one line
+      OnTerminal(ask, /*messages=*/true), std::regex(R"(\\\r?\n *)"), "");
   const std::string begin = "next: daydream ";
-  const size_t at = shown.find(begin);
-  ASSERT_NE(at, std::string::npos) << shown;
-  const size_t from = at + begin.size();
+  ASSERT_THAT(shown, HasSubstr(begin));
+  const size_t from = shown.find(begin) + begin.size();
   const std::string next = shown.substr(from, shown.find_first_of("\r\n", from) - from);
   EXPECT_THAT(next, HasSubstr("'straggler(1, gpu="));
   const nlohmann::json asked = nlohmann::json::parse(Run(next + " --format json").out);

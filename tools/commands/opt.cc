@@ -209,7 +209,7 @@ absl::Status WriteCheck(const OptionFile& file, std::span<const OptionMatch> mat
   const Transform& t = file.transform();
   std::string text = fmt::format("{}: {} can be read; {} parameter{}\n", file.path(), t.name,
                                  t.params.size(), t.params.size() == 1 ? "" : "s");
-  if (!matches.empty()) text += "\n" + CheckTable(matches, 40).Text({.indent = 2});
+  if (!matches.empty()) text += "\n" + CheckTable(matches, 40).Text(session.table_style());
   return session.WriteResult(args, text);
 }
 
