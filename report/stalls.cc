@@ -10,7 +10,6 @@
 #include "base/median.h"
 #include "base/text.h"
 #include "graph/call_kind.h"
-#include "report/longer_than_elsewhere.h"
 #include "report/windows.h"
 #include "trace/step_names.h"
 #include "transforms/analysis/loader.h"
@@ -83,9 +82,6 @@ class Finder {
     }
     FindChurn();
     FindHeldUp();
-    for (Stall& s : FindLongerThanElsewhere(graph_)) {
-      if (!IsKnown({s.task, s.gap, s.time})) out_.waits.push_back(std::move(s));
-    }
     std::stable_sort(out_.all.begin(), out_.all.end(),
                      [](const Stall& a, const Stall& b) { return a.taken() > b.taken(); });
     std::vector<const Stall*> all;
@@ -427,6 +423,12 @@ std::vector<Interval> StretchesTaken(std::span<const Stall> stalls, const Graph&
     taken.push_back({end - s.taken(), end});
   }
   return Union(std::move(taken));
+}
+
+bool IsOutsideOfOperators(const Graph& graph, TaskId task) {
+  const Scope* scope = graph.ScopeOf(task);
+  const bool op = scope != nullptr && scope->kind == EventKind::kOp;
+  return graph.task(task).kind == TaskKind::kHost && !op;
 }
 
 bool IsUnexplained(const Task& t) {

@@ -79,11 +79,7 @@ bool WaitsForOthers(std::string_view op);
 //   with several steps: it is a call or operator's own time, 20 times what it usually takes, a
 //     tenth of a step or more, and in one of them only; or time outside of operators, a tenth of a
 //     step and five times as long as any such stretch in the other steps. An operator to which this
-//     happens in more of them, up to half, is one of the `waits`. So is other time outside of
-//     operators, and a wait for loader processes that do not keep up only there: what it takes
-//     longer than the steps' median at its rank (the longest behind calls of this name, the second
-//     longest, and so on) is no work of the host that all steps do, so that no option that takes
-//     host work away takes this.
+//     happens in more of them, up to half, is one of the `waits`.
 // Calls that give memory to the driver and take it back, ten of a kind a step and a fifth of its
 // time together, are stalls in every step: an allocator with room enough keeps what it has.
 // Operators that take 5 ms and a hundred times what operators of their name take were held up by
@@ -102,6 +98,8 @@ Duration TakenTogether(const Graph& graph, std::vector<const Stall*> stalls);
 // When TakeOut() takes time away: a stall but for what it takes otherwise, which comes first. In
 // order, and none of them overlap.
 std::vector<Interval> StretchesTaken(std::span<const Stall> stalls, const Graph& graph);
+// Whether it is the program's own time, in no operator and no call.
+bool IsOutsideOfOperators(const Graph& graph, TaskId task);
 // Whether a stream stood still for no reason that a rule knows.
 bool IsUnexplained(const Task& t);
 

@@ -16,6 +16,7 @@
 #include "report/questions/joint_added.h"
 #include "report/questions/joint_causes.h"
 #include "report/questions/joint_unrecorded.h"
+#include "report/questions/longer_than_elsewhere.h"
 #include "trace/join/ranks.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/apply.h"
@@ -78,6 +79,7 @@ absl::StatusOr<JointRun> MatchTraces(std::vector<std::shared_ptr<const Trace>> t
     Graph& graph = built[r]->graph;
     run.ranks[r] = DescribeCollectives(graph, run.traces[r]->ranks[0]);
     run.stalls[r] = FindStalls(graph);
+    AddLongerThanElsewhere(graph, run.stalls[r]);
   });
   for (auto& b : built) {
     if (!b.ok()) return b.status();

@@ -6,6 +6,7 @@
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/findings.h"
+#include "report/questions/longer_than_elsewhere.h"
 #include "report/questions/op_stalls.h"
 #include "report/questions/recorder_findings.h"
 #include "report/questions/time_findings.h"
@@ -104,6 +105,7 @@ std::string WithBoth(const Finding& f, Duration recorded, Duration steady) {
 
 absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
+  AddLongerThanElsewhere(built.graph, health.stalls);
   DD_RETURN_IF_ERROR(KeepWhatTakesNothing(built.graph, health.stalls));
   health.findings = FindFindings(built, health.stalls, replay);
   DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));

@@ -1,4 +1,4 @@
-#include "report/longer_than_elsewhere.h"
+#include "report/questions/longer_than_elsewhere.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,9 +9,6 @@
 
 namespace daydream {
 
-// Whether it is the program's own time, in no operator and no call.
-bool IsOutsideOfOperators(const Graph& graph, TaskId task);
-
 // Stretches of the counted steps outside of operators, and waits for loader processes where only
 // one step waits for them (no FindLoaderRate()), that take a millisecond more than in the steps'
 // median. Stretches of several steps are compared by rank: the longest behind
@@ -19,5 +16,7 @@ bool IsOutsideOfOperators(const Graph& graph, TaskId task);
 // calls the program paused behind. `kept` is that median: what lies beyond it is not the work that
 // each step does, and it stays when that work is gone. Nothing of one step alone. O(tasks).
 std::vector<Stall> FindLongerThanElsewhere(const Graph& graph);
+// They are `waits`, but for what is known to be a stall.
+void AddLongerThanElsewhere(const Graph& graph, Stalls& stalls);
 
 }  // namespace daydream

@@ -1,9 +1,11 @@
-#include "report/longer_than_elsewhere.h"
+#include "report/questions/longer_than_elsewhere.h"
 
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/median.h"
 #include "report/windows.h"
@@ -88,12 +90,15 @@ class Search {
 
 }  // namespace
 
-bool IsOutsideOfOperators(const Graph& graph, TaskId task) {
-  const Scope* scope = graph.ScopeOf(task);
-  const bool op = scope != nullptr && scope->kind == EventKind::kOp;
-  return graph.task(task).kind == TaskKind::kHost && !op;
-}
-
 std::vector<Stall> FindLongerThanElsewhere(const Graph& graph) { return Search(graph).Run(); }
+
+void AddLongerThanElsewhere(const Graph& graph, Stalls& stalls) {
+  std::set<std::pair<TaskId, bool>> known;
+  for (const Stall& s : stalls.all) known.emplace(s.task, s.gap);
+  for (const Stall& s : stalls.waits) known.emplace(s.task, s.gap);
+  for (Stall& s : FindLongerThanElsewhere(graph)) {
+    if (!known.contains({s.task, s.gap})) stalls.waits.push_back(std::move(s));
+  }
+}
 
 }  // namespace daydream
