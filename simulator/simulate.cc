@@ -131,7 +131,7 @@ absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options) {
   if (!EvaluateOnce(graph, std::span(timeline.start).first(graph.size()),
                     std::span(timeline.end).first(graph.size()))) {
     const absl::Status cycle = EvaluationOrder(graph).status();  // which names its tasks
-    DD_CHECK(!cycle.ok());  // both know of the same edges
+    DD_CHECK(!cycle.ok());                                       // both know of the same edges
     return cycle;
   }
   Finish(timeline);
