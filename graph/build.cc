@@ -1,11 +1,11 @@
 #include "graph/build.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/release.h"
 #include "graph/builder.h"
-#include "graph/validate.h"
 #include "trace/recorder_facts.h"
 #include "trace/recording/lacks.h"
 
@@ -37,12 +37,11 @@ Lack WhyLacking(const Provenance& p, std::string_view not_recorded) {
 }
 
 absl::Status CheckContents(const Trace& t) {
-  uint64_t gpu = 0, calls = 0, ops = 0;
-  for (EventKind kind : t.kind) {
-    gpu += IsGpuWork(kind);
-    calls += kind == EventKind::kCall;
-    ops += kind == EventKind::kOp;
-  }
+  std::array<uint64_t, 256> count{};
+  for (EventKind kind : t.kind) ++count[static_cast<uint8_t>(kind)];
+  const auto of = [&](EventKind kind) { return count[static_cast<uint8_t>(kind)]; };
+  const uint64_t calls = of(EventKind::kCall), ops = of(EventKind::kOp);
+  const uint64_t gpu = of(EventKind::kKernel) + of(EventKind::kMemcpy) + of(EventKind::kMemset);
   if (gpu == 0) {
     Lack lack = WhyLacking(
         t.provenance,
@@ -122,13 +121,7 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   }
   DD_RETURN_IF_ERROR(CutContradictions(b));
   AssignSteps(b);
-  Release(b.task_start);
-  Release(b.task_end);
-  if (!b.typical_lags()) {  // that is asked for its step time only
-    EstimateTransfers(b);
-    MapLayersAndPhases(b);
-  }
-  if (absl::Status valid = ValidateButCycles(b.graph); !valid.ok()) {
+  if (absl::Status valid = FinishTasks(b); !valid.ok()) {
     return ImpossibleTimes(b.trace.provenance.source, valid);
   }
   Warn(b.report);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/large_pages.h"
+#include "trace/rows_of_kind.h"
 
 namespace daydream {
 
@@ -20,31 +21,31 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
                                                        .devices = trace.devices})),
       graph(tables) {
   for (const Lane& lane : trace.lanes) graph.AddLane(GraphLane{.lane = lane});
-  graph.Reserve(trace.rows() * 2, trace.rows() / 2);
-  ReserveLarge(task_start, trace.rows() * 2);
-  ReserveLarge(task_end, trace.rows() * 2);
-  ReserveLarge(kind_of_task, trace.rows() * 2);
-  ReserveLarge(tables->scopes, trace.rows());
+  const size_t rows = trace.rows();
+  graph.Reserve(rows * 2, rows / 2);
+  ReserveLarge(task_start, rows * 2);
+  ReserveLarge(task_end, rows * 2);
+  ReserveLarge(kind_of_task, rows * 2);
+  ReserveLarge(next_on_lane, rows * 2);
+  ReserveLarge(tables->scopes, rows);
 
   call_kind.assign(trace.names->size(), CallKind::kOther);
   std::vector<bool> seen(trace.names->size(), false);
-  for (size_t row = 0; row < trace.rows(); ++row) {
-    if (trace.kind[row] == EventKind::kCall && !seen[trace.name[row].index()]) {
-      seen[trace.name[row].index()] = true;
-      call_kind[trace.name[row].index()] = ClassifyCall(trace.EventName(row));
-    }
-    if (trace.kind[row] == EventKind::kSync && trace.detail[row] != kNone) {
-      sync_of_correlation_.Set(trace.correlation[row], trace.detail[row]);
-    }
+  size_t call_rows = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    if (trace.kind[row] != EventKind::kCall) continue;
+    ++call_rows;
+    if (seen[trace.name[row].index()]) continue;
+    const std::string_view name = trace.EventName(row);
+    seen[trace.name[row].index()] = true;
+    call_kind[trace.name[row].index()] = ClassifyCall(name);
+    hip = hip || name.starts_with("hip");
   }
-}
-
-TaskId Builder::CallOf(uint32_t correlation) const {
-  return correlation == 0 ? TaskId::None() : call_of_correlation_.Get(correlation);
-}
-
-void Builder::SetCallOf(uint32_t correlation, TaskId call) {
-  if (correlation != 0) call_of_correlation_.Set(correlation, call);
+  ReserveLarge(calls, call_rows);
+  for (size_t row : RowsOf(trace, EventKind::kSync)) {
+    if (trace.detail[row] == kNone) continue;
+    sync_of_correlation_.Set(trace.correlation[row], trace.detail[row]);
+  }
 }
 
 const SyncDetail* Builder::SyncOf(uint32_t correlation) const {
@@ -53,37 +54,21 @@ const SyncDetail* Builder::SyncOf(uint32_t correlation) const {
   return detail == kNone ? nullptr : &trace.syncs[detail];
 }
 
-void Builder::Note(const Task& task, Instant begin, Instant end) {
-  task_start.push_back(begin);
-  task_end.push_back(end);
-  kind_of_task.push_back(task.kind == TaskKind::kCall ? call_kind[task.name.index()]
-                                                      : CallKind::kOther);
-}
-
 void Builder::SetStart(TaskId t, Instant start) {
   task_start[t.index()] = start;
   graph.mutable_task(t).recorded_start = start;
 }
 
-TaskId Builder::Append(Task task, Instant begin, Instant end) {
-  task.recorded_start = begin;
-  TaskId t = graph.Append(task);
-  Note(task, begin, end);
-  return t;
-}
-
 TaskId Builder::InsertAfter(TaskId after, Task task, Instant begin, Instant end) {
   task.recorded_start = begin;
-  TaskId t = graph.InsertAfter(after, task);
-  Note(task, begin, end);
-  return t;
+  Note(task, begin, end, after, next_on_lane[after.index()]);
+  return graph.InsertAfter(after, task);
 }
 
 TaskId Builder::InsertBefore(TaskId before, Task task, Instant begin, Instant end) {
   task.recorded_start = begin;
-  TaskId t = graph.InsertBefore(before, task);
-  Note(task, begin, end);
-  return t;
+  Note(task, begin, end, graph.task(before).lane_prev, before);
+  return graph.InsertBefore(before, task);
 }
 
 void Builder::AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor from_anchor,

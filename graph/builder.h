@@ -2,6 +2,7 @@
 // takes the Builder; graph/build.cc calls them in order. Not part of the public interface.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,19 +11,39 @@
 #include "graph/build.h"
 #include "graph/call_kind.h"
 #include "graph/graph.h"
+#include "graph/step_windows.h"
 #include "trace/trace.h"
 
 namespace daydream {
+
+// A call of a host thread: what rules ask of it, at one place. There are few calls beside tasks.
+struct HostCall {
+  TaskId task;  // None: not recorded
+  NameId name;
+  ScopeId scope;
+  CallKind kind = CallKind::kOther;
+  Instant start, end;
+  bool valid() const { return task.valid(); }
+  Duration duration() const { return end - start; }
+};
+
+// Its first and last operation, as indices into Builder::ops; kNone where it has none.
+struct OpsOfCall {
+  uint32_t first = Id<void>::kNoneValue, last = Id<void>::kNoneValue;
+};
 
 // A GPU operation during construction; index = position in global (start, end, row) order.
 struct GpuOp {
   TaskId task;
   uint32_t row = 0;  // of the Trace
   LaneId lane;
+  uint32_t call_index = Id<void>::kNoneValue;  // into Builder::calls
   Instant start, end;
-  TaskId call;  // None when the call was not recorded
-  Instant call_start, call_end;
-  uint32_t position = 0;      // in its stream
+  HostCall call;          // not recorded: its end is that of what came before it on the stream
+  Instant call_start;     // of the call, no earlier than of those before it on the stream
+  uint32_t position = 0;  // in its stream
+  TaskKind kind = TaskKind::kKernel;
+  bool takes_place = false;   // in the launch queue (graph/queue.h)
   bool first_of_call = true;  // first operation of its call on its stream
   bool many = false;          // its call launched several operations (a CUDA graph)
   bool own_copy = false;      // its call waits for it (rule B2): submitted when the call says so
@@ -37,11 +58,12 @@ struct OwnEvent {
 
 struct HostThread {
   LaneId lane;
-  std::vector<TaskId> tasks;     // in time order
-  std::vector<OwnEvent> own;     // in time order
-  bool has_marks = false;        // holds ProfilerStep or Optimizer annotations
-  bool is_process_main = false;  // tid == pid
-  bool backward = false;         // rule T0: runs the backward engine
+  std::vector<TaskId> tasks;              // in time order
+  uint32_t first_call = 0, end_call = 0;  // of Builder::calls: those that are calls
+  std::vector<OwnEvent> own;              // in time order
+  bool has_marks = false;                 // holds ProfilerStep or Optimizer annotations
+  bool is_process_main = false;           // tid == pid
+  bool backward = false;                  // rule T0: runs the backward engine
 };
 
 // Typical values of this trace (rules L2, G2, B, E, Q), learned before they are used.
@@ -62,9 +84,14 @@ struct Builder {
   BuildReport report;
 
   std::vector<CallKind> call_kind;  // by NameId of the trace
+  bool hip = false;                 // some call is one of AMD's runtime
   // By TaskId: what most rules ask of a task, so that their passes need not read all of it.
   std::vector<Instant> task_start, task_end;  // as recorded
   std::vector<CallKind> kind_of_task;         // kOther where it is no call
+  std::vector<TaskId> next_on_lane;           // Task::lane_next
+  std::vector<uint16_t> step_of_task;         // Task::step, once steps are assigned
+  std::vector<HostCall> calls;                // of all threads, one behind the other
+  std::vector<OpsOfCall> ops_of_call;         // by index into calls
   std::vector<HostThread> threads;
   std::vector<GpuOp> ops;                         // global order
   std::vector<std::vector<uint32_t>> stream_ops;  // by LaneId: indices into ops, in order
@@ -80,17 +107,41 @@ struct Builder {
   Instant Start(TaskId t) const { return task_start[t.index()]; }
   Instant End(TaskId t) const { return task_end[t.index()]; }
   Duration RecordedDuration(TaskId t) const { return End(t) - Start(t); }
+  std::span<HostCall> CallsOf(const HostThread& thread) {
+    return std::span(calls).subspan(thread.first_call, thread.end_call - thread.first_call);
+  }
+  std::span<const HostCall> CallsOf(const HostThread& thread) const {
+    return std::span(calls).subspan(thread.first_call, thread.end_call - thread.first_call);
+  }
 
   // Appends a task that was recorded as [begin, end] to its lane.
-  TaskId Append(Task task, Instant begin, Instant end);
+  TaskId Append(Task& task, Instant begin, Instant end) {
+    task.recorded_start = begin;
+    Note(task, begin, end, graph.lane(task.lane).last, TaskId::None());
+    return graph.Append(task);
+  }
   TaskId InsertAfter(TaskId after, Task task, Instant begin, Instant end);
   TaskId InsertBefore(TaskId before, Task task, Instant begin, Instant end);
   void SetStart(TaskId t, Instant start);  // recorded_start
   void AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor from_anchor = Anchor::kEnd,
                Anchor to_anchor = Anchor::kStart);
+  // Of one of calls, which are in the order of TaskId. O(log calls).
+  uint32_t IndexOf(TaskId call) const {
+    const auto at = std::ranges::lower_bound(calls, call, {}, &HostCall::task);
+    return static_cast<uint32_t>(at - calls.begin());
+  }
   // The call with this correlation id (the runtime call when a driver call shares it), or None.
-  TaskId CallOf(uint32_t correlation) const;
-  void SetCallOf(uint32_t correlation, TaskId call);
+  TaskId CallOf(uint32_t correlation) const {
+    const uint32_t call = CallIndex(correlation);
+    return call == kNone ? TaskId::None() : calls[call].task;
+  }
+  // The same as an index into calls, or kNone.
+  uint32_t CallIndex(uint32_t correlation) const {
+    return correlation == 0 ? kNone : call_of_correlation_.Get(correlation);
+  }
+  void SetCallOf(uint32_t correlation, uint32_t call) {
+    if (correlation != 0) call_of_correlation_.Set(correlation, call);
+  }
   // Sync record of a call (CUPTI synchronization activity), nullptr when there is none.
   const SyncDetail* SyncOf(uint32_t correlation) const;
   // Index into ops of the last operation on `lane` whose call started before `t`; none = kNone.
@@ -103,9 +154,17 @@ struct Builder {
   }
 
  private:
-  void Note(const Task& task, Instant begin, Instant end);  // in the columns
+  // In the columns.
+  void Note(const Task& task, Instant begin, Instant end, TaskId before, TaskId next) {
+    if (before.valid()) next_on_lane[before.index()] = TaskId(next_on_lane.size());
+    next_on_lane.push_back(next);
+    task_start.push_back(begin);
+    task_end.push_back(end);
+    kind_of_task.push_back(task.kind == TaskKind::kCall ? call_kind[task.name.index()]
+                                                        : CallKind::kOther);
+  }
 
-  IdTable<TaskId> call_of_correlation_{TaskId::None()};
+  IdTable<uint32_t> call_of_correlation_{kNone};
   IdTable<uint32_t> sync_of_correlation_{kNone};
 };
 
@@ -132,8 +191,9 @@ void AddEventWaits(Builder& b);              // E: one stream waits for another
 void SettleStarts(Builder& b);               // L, G2-G8, E3: why each operation started when it did
 void AddPlan(Builder& b);                    // P: all of the above for a trace that is a plan
 absl::Status CutContradictions(Builder& b);  // E0304 when there are too many
-void EstimateTransfers(Builder& b);   // N2: part of a collective that is not waiting for peers
-void AssignSteps(Builder& b);         // I: which step each task belongs to
-void MapLayersAndPhases(Builder& b);  // graph/mapper.cc
+void EstimateTransfers(Builder& b);  // N2: part of a collective that is not waiting for peers
+void AssignSteps(Builder& b);        // I: which step each task belongs to
+void RecordPeriods(Builder& b, std::span<const StepMark> marks);  // of all tasks
+absl::Status FinishTasks(Builder& b);  // graph/finish_tasks.cc: what tasks have of all that
 
 }  // namespace daydream

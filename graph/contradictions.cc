@@ -166,7 +166,7 @@ absl::Status TooMany(const Trace& trace, size_t dropped) {
 }  // namespace
 
 absl::Status CutContradictions(Builder& b) {
-  auto order = EvaluationOrder(b.graph);
+  auto order = EvaluationOrder(b.graph, b.next_on_lane);
   if (order.ok()) {
     b.graph.TellLikelyOrder(*std::move(order));
     return absl::OkStatus();
@@ -181,7 +181,7 @@ absl::Status CutContradictions(Builder& b) {
   }
   std::sort(cuts.begin(), cuts.end(), std::greater<>());
   for (uint32_t i : cuts) edges.erase(edges.begin() + i);
-  order = EvaluationOrder(b.graph);
+  order = EvaluationOrder(b.graph, b.next_on_lane);
   if (!order.ok()) return TooMany(b.trace, cuts.size());
   b.graph.TellLikelyOrder(*std::move(order));
   b.report.warnings.push_back(fmt::format(

@@ -132,10 +132,15 @@ uint16_t Graph::AddStep(GraphStep step) {
 
 TaskId Graph::Append(Task task) {
   DD_CHECK(task.lane.index() < lanes_.size());
-  TaskId id(tasks_.size());
-  LaneId lane = task.lane;
-  tasks_.push_back(task);
-  Link(id, lane, lanes_[lane.index()].last);
+  Edited();
+  const TaskId id(tasks_.size());
+  GraphLane& list = lanes_[task.lane.index()];
+  Task& appended = tasks_.emplace_back(task);
+  FetchToWrite(&appended, kTasksAhead);
+  appended.lane_prev = list.last;
+  appended.lane_next = TaskId::None();
+  (list.last.valid() ? tasks_[list.last.index()].lane_next : list.first) = id;
+  list.last = id;
   return id;
 }
 

@@ -112,20 +112,17 @@ class Lender {
       if (steps[i].labelled) lenders_.push_back(i);
     }
     if (lenders_.empty() || b_.graph.steps().size() < 2) return;
-    first_op_.assign(b_.graph.size(), Builder::kNone);
-    for (auto i = static_cast<uint32_t>(b_.ops.size()); i-- > 0;) {
-      if (b_.ops[i].call.valid()) first_op_[b_.ops[i].call.index()] = i;
-    }
     for (const HostThread& thread : b_.threads) LendOn(thread, n);
     for (const GpuOp& op : b_.ops) {
-      if (op.call.valid()) Give(b_.graph.task(op.call), b_.graph.mutable_task(op.task));
+      if (op.call.valid()) Give(b_.graph.task(op.call.task), b_.graph.mutable_task(op.task));
     }
   }
 
  private:
-  uint64_t KeyOf(TaskId call) const {
-    const uint32_t op = first_op_[call.index()];
-    const NameId name = b_.graph.task(call).name;
+  // Of one of Builder::calls.
+  uint64_t KeyOf(uint32_t call) const {
+    const uint32_t op = b_.ops_of_call[call].first;
+    const NameId name = b_.calls[call].name;
     if (op == Builder::kNone) return absl::HashOf(name.value);
     const Task& work = b_.graph.task(b_.ops[op].task);
     const KernelDetail* kernel = b_.graph.Kernel(b_.ops[op].task);
@@ -135,11 +132,11 @@ class Lender {
 
   void LendOn(const HostThread& thread, size_t steps) {
     std::vector<Sequence> sequences(steps);
-    for (TaskId t : thread.tasks) {
-      const Task& task = b_.graph.task(t);
-      if (task.kind != TaskKind::kCall || task.step >= steps) continue;
-      if (b_.KindOf(t) == CallKind::kQuery) continue;
-      sequences[task.step].push_back({KeyOf(t), t});
+    for (uint32_t i = thread.first_call; i < thread.end_call; ++i) {
+      const HostCall& call = b_.calls[i];
+      const uint16_t step = b_.step_of_task[call.task.index()];
+      if (step >= steps || call.kind == CallKind::kQuery) continue;
+      sequences[step].push_back({KeyOf(i), call.task});
     }
     for (size_t step = 0; step < steps; ++step) {
       if (b_.report.steps.steps[step].labelled || sequences[step].empty()) continue;
@@ -182,8 +179,7 @@ class Lender {
   }
 
   Builder& b_;
-  std::vector<uint32_t> first_op_;  // of each call
-  std::vector<size_t> lenders_;     // steps with marks
+  std::vector<size_t> lenders_;  // steps with marks
 };
 
 }  // namespace

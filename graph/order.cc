@@ -17,13 +17,31 @@ namespace {
 
 bool FixedOrder(const Graph& g, const Task& t) { return g.lane(t.lane).order == LaneOrder::kFixed; }
 
-bool InTaskIdOrder(const Graph& g) {
+bool AllFixed(const Graph& g) {
+  return std::ranges::all_of(g.lanes(),
+                             [](const GraphLane& lane) { return lane.order == LaneOrder::kFixed; });
+}
+
+// What has to come behind a task on its lane, None: nothing.
+struct NextOfTask {
+  const Graph& g;
+  TaskId operator()(TaskId t) const {
+    const Task& task = g.task(t);
+    return FixedOrder(g, task) ? task.lane_next : TaskId::None();
+  }
+};
+struct NextInColumn {
+  std::span<const TaskId> next;
+  TaskId operator()(TaskId t) const { return next[t.index()]; }
+};
+
+template <class Next>
+bool InTaskIdOrder(const Graph& g, const Next& next) {
   for (const Edge& e : g.edges()) {
     if (e.from >= e.to) return false;
   }
   for (size_t i = 0; i < g.size(); ++i) {
-    const Task& t = g.tasks()[i];
-    if (t.lane_prev.valid() && t.lane_prev.index() >= i && FixedOrder(g, t)) return false;
+    if (next(TaskId(i)) <= TaskId(i)) return false;
   }
   return true;
 }
@@ -57,9 +75,7 @@ struct Waiting {
     // Where each one's end; the last are put in first.
     const std::span<const Edge> edges = g.edges();
     for (auto e = edges.rbegin(); e != edges.rend(); ++e) targets[--begin[e->from.index()]] = e->to;
-    const bool all_fixed = std::ranges::all_of(
-        g.lanes(), [](const GraphLane& lane) { return lane.order == LaneOrder::kFixed; });
-    if (all_fixed) {
+    if (AllFixed(g)) {
       for (uint32_t& of_task : open) ++of_task;
       for (const GraphLane& lane : g.lanes()) {
         if (lane.first.valid()) --open[lane.first.index()];
@@ -99,12 +115,11 @@ absl::Status CycleError(const Graph& g) {
               "program used? If so, it is our mistake"});
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& g) {
+template <class Next>
+absl::StatusOr<std::vector<TaskId>> OrderAlongLanes(const Graph& g, const Next& next_of) {
   std::vector<TaskId> order;
   order.reserve(g.size());
-  if (InTaskIdOrder(g)) {
+  if (InTaskIdOrder(g, next_of)) {
     for (size_t i = 0; i < g.size(); ++i) order.push_back(TaskId(i));
     return order;
   }
@@ -114,21 +129,36 @@ absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& g) {
   for (size_t i = 0; i < g.size(); ++i) {
     if (w.open[i] == 0) ready.push_back(TaskId(i));
   }
+  order.resize(g.size());
+  TaskId* end = order.data();
+  uint32_t* const open = w.open.data();
+  const uint32_t* const begin = w.begin.data();
   for (size_t head = 0; head < ready.size(); ++head) {
     TaskId t = ready[head];
     while (true) {  // along the lane for as long as nothing else is in the way
-      order.push_back(t);
-      for (uint32_t k = w.begin[t.index()]; k < w.begin[t.index() + 1]; ++k) {
-        TaskId to = w.targets[k];
-        if (--w.open[to.index()] == 0) ready.push_back(to);
+      *end++ = t;
+      for (uint32_t k = begin[t.index()], last = begin[t.index() + 1]; k < last; ++k) {
+        const TaskId to = w.targets[k];
+        if (--open[to.index()] == 0) ready.push_back(to);
       }
-      TaskId next = g.task(t).lane_next;
-      if (!next.valid() || !FixedOrder(g, g.task(t)) || --w.open[next.index()] != 0) break;
+      const TaskId next = next_of(t);
+      if (!next.valid() || --open[next.index()] != 0) break;
       t = next;
     }
   }
-  if (order.size() != g.size()) return CycleError(g);
+  if (end != order.data() + order.size()) return CycleError(g);
   return order;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& g) {
+  return OrderAlongLanes(g, NextOfTask{g});
+}
+
+absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& g,
+                                                    std::span<const TaskId> next_on_lane) {
+  return OrderAlongLanes(g, NextInColumn{next_on_lane});
 }
 
 namespace {

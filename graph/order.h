@@ -1,6 +1,7 @@
 // An order in which every task comes after all tasks that it depends on.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -13,6 +14,11 @@ namespace daydream {
 // long runs of one lane as possible. Equal graphs give equal orders. FailedPrecondition names the
 // tasks of one cycle. REQUIRES: ids in range and consistent lane lists. O(tasks + edges).
 absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& graph);
+
+// The same of a graph whose Task::lane_next are at hand, so that tasks need not be read. REQUIRES:
+// all lanes have a fixed order, and no likely order is told.
+absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& graph,
+                                                    std::span<const TaskId> next_on_lane);
 
 // An evaluation order that follows steps and recorded starts wherever dependencies leave a choice.
 // A task that was recorded earlier than one it depends on comes when that one does. Tasks of a

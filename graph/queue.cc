@@ -82,6 +82,22 @@ std::vector<Place> PlacesOf(const Graph& graph, std::span<const LaneId> streams,
   return places;
 }
 
+// By LaneId: calls of threads, in their order.
+std::vector<std::vector<SubmittingCall>> CallsOfThreads(const Graph& graph,
+                                                        std::span<const Outcome> outcome_of) {
+  std::vector<std::vector<SubmittingCall>> calls(graph.lanes().size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const GraphLane& lane = graph.lanes()[i];
+    if (lane.lane.kind != LaneKind::kThread) continue;
+    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
+      const Task& task = graph.task(t);
+      if (task.kind != TaskKind::kCall || task.removed) continue;
+      calls[i].push_back({t, task.name, task.recorded_start, outcome_of[t.index()]});
+    }
+  }
+  return calls;
+}
+
 // Those of `lanes` that have a queue, and all that share one with them.
 std::vector<LaneId> StreamsToRebuild(const Graph& graph, const std::vector<bool>& lanes) {
   std::vector<LaneId> rebuilt;
@@ -133,7 +149,8 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
     if (RecordsEvent(graph, e.to)) records.emplace_back(e.to, graph.task(e.from).lane);
   }
   std::erase_if(edges, is_queue);
-  const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(graph, outcomes);
+  const std::vector<std::vector<TaskId>> unrecorded =
+      UnrecordedLaunches(graph, CallsOfThreads(graph, outcomes));
   const bool shared =
       std::ranges::any_of(rebuilt, [&](LaneId lane) { return graph.lane(lane).shared_queue != 0; });
   const std::vector<uint32_t> order =

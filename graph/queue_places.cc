@@ -26,8 +26,8 @@ constexpr size_t kMostPast = kPatternOver + kLongestPattern;
 
 // Calls of one API on one thread, the latest first.
 struct Calls {
-  std::vector<TaskId> after;  // the last whose operation was recorded
-  std::vector<Outcome> past;  // from that one on, as much as is looked at
+  std::vector<SubmittingCall> after;  // the last whose operation was recorded
+  std::vector<Outcome> past;          // from that one on, as much as is looked at
 };
 using CallsByApi = absl::flat_hash_map<NameId, Calls>;
 
@@ -54,68 +54,45 @@ class Submits {
   bool counts_ = false;
 };
 
-// Visits calls that submit work, in no order.
-template <class Visit>
-void ForEachSubmission(const Graph& graph, std::span<const Outcome> outcome_of, bool recorded,
-                       Submits& submits, const Visit& visit) {
-  for (size_t i = 0; i < graph.size(); ++i) {
-    const Task& task = graph.tasks()[i];
-    const bool call = task.kind == TaskKind::kCall && !task.removed;
-    if (!call || outcome_of[i].stream.valid() != recorded) continue;
-    if (graph.lane(task.lane).lane.kind == LaneKind::kThread && submits.Counts(task.name)) {
-      visit(task, outcome_of[i]);
-    }
-  }
-}
-
-void WalkBack(const Graph& graph, const GraphLane& thread, std::span<const Outcome> outcome_of,
-              CallsByApi& apis) {
+void WalkBack(std::span<const SubmittingCall> calls, CallsByApi& apis) {
   NameId last_name;
   Calls* last_api = nullptr;
   size_t open = apis.size();
-  for (TaskId t = thread.last; t.valid() && open > 0; t = graph.task(t).lane_prev) {
-    const Task& task = graph.task(t);
-    if (task.kind != TaskKind::kCall || task.removed) continue;
-    if (task.name != last_name) {
-      const auto api = apis.find(task.name);
-      last_name = task.name;
+  for (size_t i = calls.size(); i-- > 0 && open > 0;) {
+    const SubmittingCall& call = calls[i];
+    if (call.name != last_name) {
+      const auto api = apis.find(call.name);
+      last_name = call.name;
       last_api = api == apis.end() ? nullptr : &api->second;
     }
     if (last_api == nullptr || last_api->past.size() == kMostPast) continue;
-    const Outcome& outcome = outcome_of[t.index()];
-    if (last_api->past.empty() && !outcome.stream.valid()) {
-      last_api->after.push_back(t);
+    if (last_api->past.empty() && !call.outcome.stream.valid()) {
+      last_api->after.push_back(call);
       continue;
     }
-    last_api->past.push_back(outcome);
+    last_api->past.push_back(call.outcome);
     if (last_api->past.size() == kMostPast) --open;
   }
 }
 
 }  // namespace
 
-bool MayBlock(CallKind kind) {
-  return kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch ||
-         kind == CallKind::kCopyAsync || kind == CallKind::kMemset;
-}
-
 bool RecordsEvent(const Graph& graph, TaskId call) {
   return ClassifyCall(graph.TaskName(call)) == CallKind::kEventRecord;
 }
 
-std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
-                                                    std::span<const Outcome> outcome_of) {
-  std::vector<std::vector<TaskId>> found(graph.lanes().size());
+std::vector<std::vector<TaskId>> UnrecordedLaunches(
+    const Graph& graph, std::span<const std::vector<SubmittingCall>> calls) {
+  std::vector<std::vector<SubmittingCall>> found(graph.lanes().size());
   Submits submits(graph);
-  std::vector<CallsByApi> apis_of(graph.lanes().size());  // that some call without operation is of
-  ForEachSubmission(
-      graph, outcome_of, /*recorded=*/false, submits,
-      [&](const Task& task, const Outcome&) { apis_of[task.lane.index()].try_emplace(task.name); });
   bool any = false;
-  for (size_t lane = 0; lane < apis_of.size(); ++lane) {
-    CallsByApi& apis = apis_of[lane];
+  for (const std::vector<SubmittingCall>& of_thread : calls) {
+    CallsByApi apis;  // that some call without operation is of
+    for (const SubmittingCall& call : of_thread) {
+      if (!call.outcome.stream.valid() && submits.Counts(call.name)) apis.try_emplace(call.name);
+    }
     if (apis.empty()) continue;
-    WalkBack(graph, graph.lanes()[lane], outcome_of, apis);
+    WalkBack(of_thread, apis);
     for (auto& [name, api] : apis) {
       if (api.past.empty() || api.after.empty()) continue;
       std::ranges::reverse(api.past);
@@ -131,21 +108,24 @@ std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
       }
     }
   }
-  if (!any) return found;
-  std::vector<Instant> last(graph.lanes().size(), Instant::Min());  // launch of a recorded one
-  ForEachSubmission(graph, outcome_of, /*recorded=*/true, submits,
-                    [&](const Task& task, const Outcome& outcome) {
-                      Instant& latest = last[outcome.stream.index()];
-                      latest = std::max(latest, task.recorded_start);
-                    });
-  const auto start = [&](TaskId call) { return graph.task(call).recorded_start; };
-  for (size_t stream = 0; stream < found.size(); ++stream) {
-    std::vector<TaskId>& calls = found[stream];
-    std::erase_if(calls, [&](TaskId call) { return start(call) <= last[stream]; });
-    std::sort(calls.begin(), calls.end(),
-              [&](TaskId x, TaskId y) { return std::pair(start(x), x) < std::pair(start(y), y); });
+  std::vector<std::vector<TaskId>> unrecorded(found.size());
+  if (!any) return unrecorded;
+  std::vector<Instant> last(found.size(), Instant::Min());  // launch of a recorded one
+  for (const std::vector<SubmittingCall>& of_thread : calls) {
+    for (const SubmittingCall& call : of_thread) {
+      if (!call.outcome.stream.valid() || !submits.Counts(call.name)) continue;
+      Instant& latest = last[call.outcome.stream.index()];
+      latest = std::max(latest, call.start);
+    }
   }
-  return found;
+  for (size_t stream = 0; stream < found.size(); ++stream) {
+    std::vector<SubmittingCall>& launches = found[stream];
+    std::erase_if(launches, [&](const auto& call) { return call.start <= last[stream]; });
+    std::ranges::sort(launches, {},
+                      [](const auto& call) { return std::pair(call.start, call.task); });
+    for (const SubmittingCall& call : launches) unrecorded[stream].push_back(call.task);
+  }
+  return unrecorded;
 }
 
 std::vector<LaneId> StreamsOfQueue(const Graph& graph, LaneId lane) {

@@ -10,7 +10,10 @@
 namespace daydream {
 
 // Whether a call of that kind waits for room in a launch queue.
-bool MayBlock(CallKind kind);
+constexpr bool MayBlock(CallKind kind) {
+  return kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch ||
+         kind == CallKind::kCopyAsync || kind == CallKind::kMemset;
+}
 
 // Whether a call records an event: such calls find no room in a full queue, but take none.
 bool RecordsEvent(const Graph& graph, TaskId call);
@@ -22,11 +25,20 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
+// A call, as it was recorded.
+struct SubmittingCall {
+  TaskId task;
+  NameId name;
+  Instant start;
+  Outcome outcome;
+};
+
 // By stream: the calls of the end of the window whose operations were not recorded, but had a place
 // in its queue, in order. What became of them is told by the calls of the same API on their thread
-// before; a copy that no pattern tells goes between host and device.
-std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
-                                                    std::span<const Outcome> outcome_of);
+// before; a copy that no pattern tells goes between host and device. `calls`: of each thread,
+// by LaneId, in its order; those that submit nothing may be among them.
+std::vector<std::vector<TaskId>> UnrecordedLaunches(
+    const Graph& graph, std::span<const std::vector<SubmittingCall>> calls);
 
 // The streams that share the launch queue of `lane` (GraphLane::shared_queue), itself among them,
 // in order. O(lanes).

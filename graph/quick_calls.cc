@@ -5,13 +5,11 @@
 
 namespace daydream {
 
-QuickCalls::QuickCalls(const Builder& b) : b_(b), usual_(b.trace.names->size()) {
+QuickCalls::QuickCalls(const Builder& b) : usual_(b.trace.names->size()) {
   std::vector<std::vector<Duration>> samples(usual_.size());
-  for (const HostThread& thread : b.threads) {
-    for (TaskId t : thread.tasks) {
-      if (MayBlock(b.KindOf(t)) || b.KindOf(t) == CallKind::kEventRecord) {
-        samples[b.graph.task(t).name.index()].push_back(b.RecordedDuration(t));
-      }
+  for (const HostCall& call : b.calls) {
+    if (MayBlock(call.kind) || call.kind == CallKind::kEventRecord) {
+      samples[call.name.index()].push_back(call.duration());
     }
   }
   for (size_t i = 0; i < usual_.size(); ++i) {

@@ -13,20 +13,19 @@ constexpr uint32_t kDeepInFlight = 512;    // so many in flight may have filled 
 
 class QuickCalls {
  public:
-  explicit QuickCalls(const Builder& b);  // O(host tasks)
+  explicit QuickCalls(const Builder& b);  // O(calls)
 
   // What calls of that name usually take: the first quartile of their durations. Good enough to
   // tell slow calls. 0 for calls that neither submit work nor record events.
-  Duration Usual(TaskId call) const { return usual_[b_.graph.task(call).name.index()]; }
+  Duration Usual(const HostCall& call) const { return usual_[call.name.index()]; }
   const std::vector<Duration>& by_name() const { return usual_; }  // by NameId
 
   // More than calls take that do nothing but submit, or many times what is usual. One of both may
   // be so by chance, or because of what such calls do; a call that waited for long is both.
-  bool IsLong(TaskId call) const { return b_.RecordedDuration(call) > Duration::Us(30); }
-  bool IsSlow(TaskId call) const { return b_.RecordedDuration(call) > Usual(call) * 4; }
+  bool IsLong(const HostCall& call) const { return call.duration() > Duration::Us(30); }
+  bool IsSlow(const HostCall& call) const { return call.duration() > Usual(call) * 4; }
 
  private:
-  const Builder& b_;
   std::vector<Duration> usual_;
 };
 

@@ -21,6 +21,7 @@
 #include "graph/queue.h"
 #include "graph/queue_places.h"
 #include "graph/quick_calls.h"
+#include "trace/rows_of_kind.h"
 
 namespace daydream {
 namespace {
@@ -45,7 +46,7 @@ class BacklogRule {
  private:
   // What took a place that something of the backlog had left.
   struct Launch {
-    TaskId call;           // None: not recorded
+    HostCall call;
     Instant freed;         // when that was, at the latest
     bool blocked = false;  // exactly then
     bool waits = false;    // the call needs the place: false behind the first place of a call
@@ -60,9 +61,9 @@ class BacklogRule {
   // When each stream was first told to wait for another.
   absl::flat_hash_map<Stream, Instant> FirstWaits() const {
     absl::flat_hash_map<Stream, Instant> first;
-    for (size_t row = 0; row < b_.trace.rows(); ++row) {
+    for (size_t row : RowsOf(b_.trace, EventKind::kSync)) {
       const uint32_t detail = b_.trace.detail[row];
-      if (b_.trace.kind[row] != EventKind::kSync || detail == Builder::kNone) continue;
+      if (detail == Builder::kNone) continue;
       const SyncDetail& sync = b_.trace.syncs[detail];
       const TaskId call = b_.CallOf(b_.trace.correlation[row]);
       if (sync.kind != SyncKind::kStreamWaitEvent || !call.valid()) continue;
@@ -83,14 +84,14 @@ class BacklogRule {
     TaskId last;
     for (uint32_t i : stream) {
       const GpuOp& op = b_.ops[i];
-      const bool early = op.call_end < first, room = launches.size() + 1 < kDefaultQueueDepth;
+      const bool early = op.call.end < first, room = launches.size() + 1 < kDefaultQueueDepth;
       if (!op.call.valid() || (!early && !room)) break;
-      if (!TakesPlace(b_.graph, op.task)) continue;
+      if (!op.takes_place) continue;
       before += early ? 1 : 0;
       if (!room) continue;
-      const CallKind kind = b_.KindOf(op.call);
-      const bool waits =
-          op.call != std::exchange(last, op.call) && !b_.waits[op.call.index()] && MayBlock(kind);
+      const CallKind kind = op.call.kind;
+      const bool waits = op.call.task != std::exchange(last, op.call.task) &&
+                         !b_.waits[op.call.task.index()] && MayBlock(kind);
       const bool is_long = quick_.IsLong(op.call), is_slow = quick_.IsSlow(op.call);
       const bool blocked = early && waits && (is_long || is_slow) && kind != CallKind::kGraphLaunch;
       if (!blocked && clear == 0) full = launches.size() + 1;
@@ -105,8 +106,8 @@ class BacklogRule {
     return launches;
   }
 
-  Instant Freed(TaskId call) const {
-    return std::max(b_.End(call) - kQueueReleaseLag, b_.Start(call));
+  Instant Freed(const HostCall& call) const {
+    return std::max(call.end - kQueueReleaseLag, call.start);
   }
 
   // Between launches that were blocked, pieces start one as long after the other.
@@ -140,13 +141,13 @@ class BacklogRule {
       const TaskId before = b_.InsertBefore(first.task, piece, starts[i], starts[i + 1]);
       if (i == 0) b_.graph.mutable_task(before).earliest = starts[i];
       if (!waits) continue;
-      const Duration until = b_.End(call) - starts[i];
+      const Duration until = call.end - starts[i];
       const Duration lag = blocked ? until : std::min(until, kQueueReleaseLag);
-      b_.AddEdge(before, call, lag, Rule::kQueue, Anchor::kStart, Anchor::kEnd);
+      b_.AddEdge(before, call.task, lag, Rule::kQueue, Anchor::kStart, Anchor::kEnd);
       if (!blocked) continue;
-      Duration& own = b_.graph.mutable_task(call).duration;
+      Duration& own = b_.graph.mutable_task(call.task).duration;
       own = std::min(own, quick_.Usual(call));
-      b_.waits[call.index()] = true;
+      b_.waits[call.task.index()] = true;
       ++b_.report.queue_blocked;
     }
   }

@@ -21,7 +21,7 @@ constexpr Duration kTypicalSubmit = Duration::Us(10);
 constexpr uint64_t kStagedBytes = 64 << 10;  // rule B3: CUDA driver's staging buffer
 
 struct Wait {
-  TaskId call;
+  HostCall* call = nullptr;          // of Builder::calls
   uint32_t target = Builder::kNone;  // binding operation
   std::vector<uint32_t> others;      // further operations the call may not return before, as far
                                      // as the wait before it did not tell them (device_waits.h)
@@ -41,31 +41,34 @@ constexpr size_t kKinds = static_cast<size_t>(CallKind::kQuery) + 1;
 
 class BlockingCalls {
  public:
-  explicit BlockingCalls(Builder& b) : b_(b), op_of_call_(b.graph.size(), Builder::kNone) {
-    for (uint32_t i = 0; i < b.ops.size(); ++i) {
-      if (b.ops[i].call.valid()) op_of_call_[b.ops[i].call.index()] = i;
-    }
-  }
+  explicit BlockingCalls(Builder& b) : b_(b) {}
 
   void Run() {
     for (const HostThread& thread : b_.threads) {
       last_copy_ = Builder::kNone;
       for (Told& told : told_) told.by_lane.assign(b_.stream_ops.size(), Builder::kNone);
-      for (TaskId t : thread.tasks) {
-        if (b_.KindOf(t) != CallKind::kOther) Examine(t);
-      }
+      for (HostCall& call : b_.CallsOf(thread)) Examine(call);
     }
     LearnPosts();
     for (const Wait& wait : waits_) Apply(wait);
+    if (!moved_) return;
+    for (GpuOp& op : b_.ops) {
+      if (op.call.valid()) op.call.start = b_.Start(op.call.task);
+    }
   }
 
  private:
-  uint32_t Correlation(TaskId call) const {
-    return b_.trace.correlation[b_.graph.task(call).event];
+  // The last operation of one of Builder::calls, or kNone.
+  uint32_t OpOfCall(const HostCall& call) const {
+    return b_.ops_of_call[static_cast<size_t>(&call - b_.calls.data())].last;
   }
 
-  void Examine(TaskId call) {
-    switch (b_.KindOf(call)) {
+  uint32_t Correlation(const HostCall& call) const {
+    return b_.trace.correlation[b_.graph.task(call.task).event];
+  }
+
+  void Examine(HostCall& call) {
+    switch (call.kind) {
       case CallKind::kCopy:
       case CallKind::kCopyAsync:
         ExamineCopy(call);
@@ -74,7 +77,7 @@ class BlockingCalls {
         ExamineDeviceSync(call, kClockSkew);
         break;
       case CallKind::kFree:
-        if (b_.RecordedDuration(call) >= kShortestFree) ExamineFree(call);
+        if (call.duration() >= kShortestFree) ExamineFree(call);
         break;
       case CallKind::kStreamSync:
       case CallKind::kEventSync:
@@ -86,8 +89,8 @@ class BlockingCalls {
   }
 
   // Rules B2, B3, B4.
-  void ExamineCopy(TaskId call) {
-    uint32_t index = op_of_call_[call.index()];
+  void ExamineCopy(HostCall& call) {
+    uint32_t index = OpOfCall(call);
     if (index == Builder::kNone) return;
     const GpuOp& op = b_.ops[index];
     last_copy_ = index;
@@ -99,10 +102,10 @@ class BlockingCalls {
     bool to_device = copy.to == Memory::kDevice &&
                      (copy.from == Memory::kPageable || copy.from == Memory::kPinned);
     bool pageable = copy.from == Memory::kPageable || copy.to == Memory::kPageable;
-    bool synchronous = b_.KindOf(call) == CallKind::kCopy && (to_host || to_device);
-    bool starts_inside = op.start >= b_.Start(call) && op.start <= b_.End(call);
+    bool synchronous = call.kind == CallKind::kCopy && (to_host || to_device);
+    bool starts_inside = op.start >= call.start && op.start <= call.end;
     if (to_host && (pageable || synchronous)) {
-      if (starts_inside && b_.End(call) + kClockSkew >= op.end) Add(call, index);
+      if (starts_inside && call.end + kClockSkew >= op.end) Add(call, index);
     } else if (to_device && synchronous) {
       if (starts_inside) Add(call, index);
     } else if (to_device && pageable && copy.bytes > kStagedBytes && starts_inside) {
@@ -110,12 +113,12 @@ class BlockingCalls {
     }
   }
 
-  void Add(TaskId call, uint32_t copy) {
-    waits_.push_back({.call = call, .target = copy, .own_copy = true});
+  void Add(HostCall& call, uint32_t copy) {
+    waits_.push_back({.call = &call, .target = copy, .own_copy = true});
     const GpuOp& op = b_.ops[copy];
     // The first of a stream may follow others that were launched before the recording.
-    if (op.position == 0 || !StreamIdle(op, b_.Start(call))) return;
-    idle_submits_.push_back(op.start - b_.Start(call));
+    if (op.position == 0 || !StreamIdle(op, call.start)) return;
+    idle_submits_.push_back(op.start - call.start);
   }
 
   bool StreamIdle(const GpuOp& op, Instant t) const {
@@ -124,13 +127,14 @@ class BlockingCalls {
 
   // Everything launched before `call`, on every stream; streams that were still busy `skew` after
   // the call returned belong to another device.
-  std::vector<uint32_t> LastOfEveryStream(TaskId call, Duration skew, bool* all_done) const {
+  std::vector<uint32_t> LastOfEveryStream(const HostCall& call, Duration skew,
+                                          bool* all_done) const {
     std::vector<uint32_t> last;
     for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
       if (b_.stream_ops[lane].empty()) continue;
-      uint32_t op = b_.LastLaunchedBefore(LaneId(lane), b_.Start(call));
+      uint32_t op = b_.LastLaunchedBefore(LaneId(lane), call.start);
       if (op == Builder::kNone) continue;
-      if (b_.ops[op].end > b_.End(call) + skew) {
+      if (b_.ops[op].end > call.end + skew) {
         *all_done = false;
         continue;
       }
@@ -139,23 +143,23 @@ class BlockingCalls {
     return last;
   }
 
-  void ExamineDeviceSync(TaskId call, Duration skew) {
+  void ExamineDeviceSync(HostCall& call, Duration skew) {
     bool all_done = true;
     AddDeviceWait(call, LastOfEveryStream(call, skew, &all_done));
   }
 
-  void ExamineFree(TaskId call) {
+  void ExamineFree(HostCall& call) {
     bool all_done = true;
     std::vector<uint32_t> last = LastOfEveryStream(call, kFreeSkew, &all_done);
     if (all_done) AddDeviceWait(call, last);
   }
 
-  Told& ToldBy(TaskId call) { return told_[b_.KindOf(call) == CallKind::kFree]; }
+  Told& ToldBy(const HostCall& call) { return told_[call.kind == CallKind::kFree]; }
 
   // A wait for all of `last`; those that the wait before it told are not told again.
-  void AddDeviceWait(TaskId call, const std::vector<uint32_t>& last) {
+  void AddDeviceWait(HostCall& call, const std::vector<uint32_t>& last) {
     if (last.empty()) return;
-    Wait wait{.call = call, .target = LatestEnd(last), .whole_device = true};
+    Wait wait{.call = &call, .target = LatestEnd(last), .whole_device = true};
     std::vector<uint32_t>& told = ToldBy(call).by_lane;
     for (uint32_t op : last) {
       uint32_t& before = told[b_.ops[op].lane.index()];
@@ -166,27 +170,27 @@ class BlockingCalls {
   }
 
   // Rule B7: which stream does the call wait for?
-  void ExamineStreamSync(TaskId call) {
+  void ExamineStreamSync(HostCall& call) {
     uint32_t target = FromSyncRecord(call);
-    if (target == Builder::kNone && b_.KindOf(call) == CallKind::kStreamSync) {
+    if (target == Builder::kNone && call.kind == CallKind::kStreamSync) {
       // PyTorch reads a value by a copy and a synchronisation of the same stream.
-      if (last_copy_ != Builder::kNone && b_.ops[last_copy_].end >= b_.Start(call) - kRecentCopy) {
-        target = b_.LastLaunchedBefore(b_.ops[last_copy_].lane, b_.Start(call));
+      if (last_copy_ != Builder::kNone && b_.ops[last_copy_].end >= call.start - kRecentCopy) {
+        target = b_.LastLaunchedBefore(b_.ops[last_copy_].lane, call.start);
       }
     }
-    if (target != Builder::kNone && b_.ops[target].end > b_.End(call) + kClockSkew) {
+    if (target != Builder::kNone && b_.ops[target].end > call.end + kClockSkew) {
       target = Builder::kNone;
     }
     if (target == Builder::kNone) target = LatestEndInside(call);
-    if (target != Builder::kNone) AddWait({.call = call, .target = target});
+    if (target != Builder::kNone) AddWait({.call = &call, .target = target});
   }
 
-  uint32_t FromSyncRecord(TaskId call) const {
+  uint32_t FromSyncRecord(const HostCall& call) const {
     const SyncDetail* sync = b_.SyncOf(Correlation(call));
     if (sync == nullptr) return Builder::kNone;
     bool event = sync->kind == SyncKind::kEvent;
     int64_t stream = event ? sync->wait_on_stream : sync->stream;
-    Instant before = b_.Start(call);
+    Instant before = call.start;
     if (event && sync->record_correlation != 0) {
       if (TaskId record = b_.CallOf(sync->record_correlation); record.valid()) {
         before = b_.Start(record);
@@ -200,16 +204,16 @@ class BlockingCalls {
     return Builder::kNone;
   }
 
-  uint32_t LatestEndInside(TaskId call) const {
+  uint32_t LatestEndInside(const HostCall& call) const {
     uint32_t best = Builder::kNone;
     for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
       const std::vector<uint32_t>& stream = b_.stream_ops[lane];
       auto it = std::partition_point(stream.begin(), stream.end(),
-                                     [&](uint32_t op) { return b_.ops[op].end <= b_.End(call); });
+                                     [&](uint32_t op) { return b_.ops[op].end <= call.end; });
       if (it == stream.begin()) continue;
       const GpuOp& op = b_.ops[*(it - 1)];
-      if (op.end <= b_.Start(call) || op.end < b_.End(call) - kLatestTarget ||
-          op.call_start >= b_.Start(call)) {
+      if (op.end <= call.start || op.end < call.end - kLatestTarget ||
+          op.call_start >= call.start) {
         continue;
       }
       if (best == Builder::kNone || op.end > b_.ops[best].end) best = *(it - 1);
@@ -223,7 +227,7 @@ class BlockingCalls {
   }
 
   void AddWait(Wait wait) {
-    wait.waited = b_.ops[wait.target].end > b_.Start(wait.call);
+    wait.waited = b_.ops[wait.target].end > wait.call->start;
     waits_.push_back(std::move(wait));
   }
 
@@ -232,8 +236,7 @@ class BlockingCalls {
     std::array<std::vector<Duration>, kKinds> posts;
     for (const Wait& w : waits_) {
       if (w.waited) {
-        posts[static_cast<size_t>(b_.KindOf(w.call))].push_back(b_.End(w.call) -
-                                                                b_.ops[w.target].end);
+        posts[static_cast<size_t>(w.call->kind)].push_back(w.call->end - b_.ops[w.target].end);
       }
     }
     for (size_t k = 0; k < kKinds; ++k) {
@@ -244,16 +247,16 @@ class BlockingCalls {
 
   void Apply(const Wait& w) {
     ++b_.report.blocking_calls;
-    Duration post = post_[static_cast<size_t>(b_.KindOf(w.call))];
-    bool frees = b_.KindOf(w.call) == CallKind::kFree;
-    TaskId waiter = w.own_copy ? SplitCopyCall(w) : frees ? SplitFree(w) : w.call;
+    Duration post = post_[static_cast<size_t>(w.call->kind)];
+    bool frees = w.call->kind == CallKind::kFree;
+    TaskId waiter = w.own_copy ? SplitCopyCall(w) : frees ? SplitFree(w) : w.call->task;
     const Instant end = b_.End(waiter);
     const GpuOp& target = b_.ops[w.target];
     Duration lag = end - target.end;
     if (frees) post = {};
     if (!w.own_copy && !frees && w.waited) {
       // Own work cannot be told apart from the time before the awaited end: it is what is left.
-      Task& task = b_.graph.mutable_task(w.call);
+      Task& task = b_.graph.mutable_task(w.call->task);
       task.duration = std::clamp(lag, Duration{}, task.duration);
     }
     if (w.waited) {
@@ -269,8 +272,8 @@ class BlockingCalls {
   // An operation is told for good by an edge with the lag that later waits have for it, too. Until
   // then, because it ended just before the call or was its target, each wait tells it.
   void AwaitOthers(const Wait& w, TaskId waiter, Duration lag, Duration post) {
-    Told& told = ToldBy(w.call);
-    const LaneId thread = b_.graph.task(w.call).lane;
+    Told& told = ToldBy(*w.call);
+    const LaneId thread = b_.graph.task(w.call->task).lane;
     if (thread != told.thread) told.open.clear();
     told.thread = thread;
     for (uint32_t op : w.others) told.open[b_.ops[op].lane] = op;
@@ -288,16 +291,16 @@ class BlockingCalls {
   // Lags of staged copies to the device are negative and depend on the size of the last chunk,
   // not on the call: no typical value stands for them.
   bool OtherDirection(const Wait& w) const {
-    return w.own_copy && b_.End(w.call) < b_.ops[w.target].end;
+    return w.own_copy && w.call->end < b_.ops[w.target].end;
   }
 
   // A call that waits for its own copy becomes a submitting part and a waiting part.
   TaskId SplitCopyCall(const Wait& w) {
     GpuOp& op = b_.ops[w.target];
-    Instant begin = b_.Start(w.call), end = b_.End(w.call);
+    Instant begin = w.call->start, end = w.call->end;
     Duration submit = op.start - begin;
     if (!StreamIdle(op, begin)) submit = std::min(submit, typical_submit_);
-    Task& call = b_.graph.mutable_task(w.call);
+    Task& call = b_.graph.mutable_task(w.call->task);
     Task wait{.gap = call.gap,
               .name = call.name,
               .lane = call.lane,
@@ -305,18 +308,18 @@ class BlockingCalls {
               .kind = TaskKind::kWait};
     call.duration = submit;
     call.gap = {};
-    b_.task_end[w.call.index()] = begin + submit;
-    op.call_end = begin + submit;
+    b_.task_end[w.call->task.index()] = begin + submit;
+    w.call->end = op.call.end = begin + submit;
     op.own_copy = true;
-    TaskId t = b_.InsertAfter(w.call, wait, begin + submit, end);
+    TaskId t = b_.InsertAfter(w.call->task, wait, begin + submit, end);
     b_.waits.resize(b_.graph.size(), false);
     return t;
   }
 
   // Rule B5: freeing waits first and works afterwards.
   TaskId SplitFree(const Wait& w) {
-    Task& call = b_.graph.mutable_task(w.call);
-    Instant begin = b_.Start(w.call), end = b_.End(w.call);
+    Task& call = b_.graph.mutable_task(w.call->task);
+    Instant begin = w.call->start, end = w.call->end;
     Instant done = std::clamp(b_.ops[w.target].end, begin, end);
     Task wait{.earliest = call.earliest,
               .name = call.name,
@@ -325,20 +328,22 @@ class BlockingCalls {
               .kind = TaskKind::kWait};
     call.duration = end - done;
     call.earliest = {};
-    b_.SetStart(w.call, done);
-    TaskId t = b_.InsertBefore(w.call, wait, begin, done);
+    b_.SetStart(w.call->task, done);
+    w.call->start = done;
+    moved_ |= OpOfCall(*w.call) != Builder::kNone;
+    TaskId t = b_.InsertBefore(w.call->task, wait, begin, done);
     b_.waits.resize(b_.graph.size(), false);
     return t;
   }
 
   Builder& b_;
-  std::vector<uint32_t> op_of_call_;
   std::vector<Wait> waits_;
   std::vector<Duration> idle_submits_;
   Duration typical_submit_ = kTypicalSubmit;
   std::array<Duration, kKinds> post_{};
   std::array<Told, 2> told_;  // waits for the device, calls that free
   uint32_t last_copy_ = Builder::kNone;
+  bool moved_ = false;  // the start of a call that launched something, too
 };
 
 }  // namespace

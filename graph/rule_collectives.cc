@@ -91,7 +91,7 @@ class Transfers {
 void EstimateTransfers(Builder& b) {
   std::map<Key, std::vector<TaskId>> groups;
   for (const GpuOp& op : b.ops) {
-    if (b.graph.task(op.task).kind == TaskKind::kCollective) {
+    if (op.kind == TaskKind::kCollective) {
       groups[KeyOf(b, op.task)].push_back(op.task);
     }
   }

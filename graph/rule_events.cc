@@ -11,6 +11,7 @@
 #include "base/median.h"
 #include "graph/builder.h"
 #include "graph/tensor_sources.h"
+#include "trace/rows_of_kind.h"
 
 namespace daydream {
 namespace {
@@ -27,10 +28,6 @@ class EventRule {
     if (HasRecords()) {
       FromRecords();
     } else {
-      ops_of_call_.assign(b_.graph.size(), Builder::kNone);
-      for (uint32_t i = static_cast<uint32_t>(b_.ops.size()); i-- > 0;) {
-        if (b_.ops[i].call.valid()) ops_of_call_[b_.ops[i].call.index()] = i;
-      }
       for (const HostThread& thread : b_.threads) FollowThread(thread);
       ChoosePatterns();
     }
@@ -57,9 +54,8 @@ class EventRule {
 
   // Rule E1.
   void FromRecords() {
-    for (size_t row = 0; row < b_.trace.rows(); ++row) {
-      if (b_.trace.kind[row] != EventKind::kSync || b_.trace.detail[row] == Builder::kNone)
-        continue;
+    for (size_t row : RowsOf(b_.trace, EventKind::kSync)) {
+      if (b_.trace.detail[row] == Builder::kNone) continue;
       const SyncDetail& sync = b_.trace.syncs[b_.trace.detail[row]];
       if (sync.kind != SyncKind::kStreamWaitEvent) continue;
       const int32_t device = b_.trace.lanes[b_.trace.lane[row].index()].device;
@@ -116,17 +112,17 @@ class EventRule {
     std::vector<TaskId> comm_waits;  // waits in a communication scope since the last launch
     std::vector<TaskId> plain_waits;
     std::vector<uint32_t> pending;  // collectives that nothing has waited for yet
-    for (TaskId call : thread.tasks) {
-      CallKind kind = b_.KindOf(call);
-      if (kind == CallKind::kStreamWait) {
-        Place place = PlaceOf(b_.graph.task(call).scope);
-        if (place == Place::kInComm) comm_waits.push_back(call);
-        if (place == Place::kPlain) plain_waits.push_back(call);
+    for (uint32_t i = thread.first_call; i < thread.end_call; ++i) {
+      const HostCall& call = b_.calls[i];
+      if (call.kind == CallKind::kStreamWait) {
+        Place place = PlaceOf(call.scope);
+        if (place == Place::kInComm) comm_waits.push_back(call.task);
+        if (place == Place::kPlain) plain_waits.push_back(call.task);
         continue;
       }
-      const uint32_t op = ops_of_call_[call.index()];
+      const uint32_t op = b_.ops_of_call[i].first;
       if (op == Builder::kNone) continue;
-      bool collective = b_.graph.task(b_.ops[op].task).kind == TaskKind::kCollective;
+      bool collective = b_.ops[op].kind == TaskKind::kCollective;
       if (collective) {
         if (!comm_waits.empty() && current.valid()) {  // E2a
           uint32_t from = b_.LastLaunchedBefore(current, b_.ops[op].call_start);
@@ -223,7 +219,6 @@ class EventRule {
 
   Builder& b_;
   const TensorSources sources_;
-  std::vector<uint32_t> ops_of_call_;  // first operation of each call
   absl::flat_hash_map<uint32_t, Place> places_;
   std::map<Pattern, bool> refuted_;
   std::vector<Instance> instances_;

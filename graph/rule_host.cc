@@ -48,7 +48,8 @@ class ThreadSweep {
  public:
   ThreadSweep(Builder& b, LaneId lane, std::vector<uint8_t>& name_class)
       : b_(b), lane_(lane), name_class_(name_class) {
-    thread_.lane = lane;
+    thread_.lane = next_.lane = lane;
+    thread_.first_call = static_cast<uint32_t>(b.calls.size());
     const Lane& l = b.trace.lanes[lane.index()];
     thread_.is_process_main = l.number == l.process;
   }
@@ -72,6 +73,7 @@ class ThreadSweep {
       first.earliest = first.recorded_start;
       b_.graph.mutable_task(thread_.tasks.back()).gap = {};
     }
+    thread_.end_call = static_cast<uint32_t>(b_.calls.size());
     return std::move(thread_);
   }
 
@@ -84,6 +86,7 @@ class ThreadSweep {
     bool engine;  // in a range kEngineRange, which stands for the engine's ops
   };
 
+  uint32_t LastCall() const { return static_cast<uint32_t>(b_.calls.size() - 1); }
   ScopeId Current() const { return stack_.empty() ? ScopeId::None() : stack_.back().scope; }
   ScopeId Context() const { return stack_.empty() ? ScopeId::None() : stack_.back().context; }
   bool InOp() const { return !stack_.empty() && stack_.back().op; }
@@ -95,18 +98,25 @@ class ThreadSweep {
     if (!InOp() && last_.valid() && last_context_ == Context()) {
       b_.graph.mutable_task(last_).gap += until - cursor_;
     } else {
-      Task task{
-          .duration = until - cursor_, .lane = lane_, .scope = Current(), .kind = TaskKind::kHost};
-      task.name = Current().valid() ? b_.tables->scopes[Current().index()].name : NameId(0);
-      Add(task, until);
+      const ScopeId scope = Current();
+      const NameId name = scope.valid() ? b_.tables->scopes[scope.index()].name : NameId(0);
+      Add(TaskKind::kHost, name, Builder::kNone, until);
     }
     cursor_ = until;
   }
 
-  void Add(Task& task, Instant until) {
-    last_ = b_.Append(task, cursor_, until);
+  // From the cursor on, in what is open.
+  void Add(TaskKind kind, NameId name, uint32_t event, Instant until) {
+    next_.duration = until - cursor_;
+    next_.name = name;
+    next_.scope = Current();
+    next_.event = event;
+    next_.kind = kind;
+    last_ = b_.Append(next_, cursor_, until);
     last_context_ = Context();
     thread_.tasks.push_back(last_);
+    if (kind != TaskKind::kCall) return;
+    b_.calls.push_back({last_, name, next_.scope, b_.KindOf(last_), cursor_, until});
   }
 
   void CloseUntil(Instant t) {
@@ -141,26 +151,19 @@ class ThreadSweep {
 
   void AddCall(size_t row) {
     const Trace& t = b_.trace;
-    if (last_call_.valid() && t.start[row] < last_call_end_) {
+    const uint32_t correlation = t.correlation[row];
+    if (b_.calls.size() > thread_.first_call && t.start[row] < b_.calls.back().end) {
       // A driver call inside a runtime call (rule C2): one task, two correlation ids.
-      if (!b_.CallOf(t.correlation[row]).valid()) b_.SetCallOf(t.correlation[row], last_call_);
+      if (b_.CallIndex(correlation) == Builder::kNone) b_.SetCallOf(correlation, LastCall());
       ++b_.report.nested_calls;
       return;
     }
     Instant end = std::max(t.End(row), cursor_);
-    Task task{.duration = end - cursor_,
-              .name = t.name[row],
-              .lane = lane_,
-              .scope = Current(),
-              .event = static_cast<uint32_t>(row),
-              .kind = TaskKind::kCall};
     if (!InOp() && !InEngine()) thread_.own.push_back({cursor_, end, false});
-    Add(task, end);
+    Add(TaskKind::kCall, t.name[row], static_cast<uint32_t>(row), end);
     cursor_ = end;
-    last_call_ = last_;
-    last_call_end_ = end;
-    if (!b_.CallOf(t.correlation[row]).valid() || !IsDriverCall(t.EventName(row))) {
-      b_.SetCallOf(t.correlation[row], last_call_);
+    if (b_.CallIndex(correlation) == Builder::kNone || !IsDriverCall(t.EventName(row))) {
+      b_.SetCallOf(correlation, LastCall());
     }
   }
 
@@ -186,10 +189,10 @@ class ThreadSweep {
   LaneId lane_;
   std::vector<uint8_t>& name_class_;
   HostThread thread_;
+  Task next_;  // of which little changes from one to the next
   std::vector<OpenScope> stack_;
   Instant cursor_;
-  TaskId last_, last_call_;
-  Instant last_call_end_;
+  TaskId last_;
   ScopeId last_context_;
 };
 

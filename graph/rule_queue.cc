@@ -20,6 +20,7 @@
 #include "graph/queue_places.h"
 #include "graph/quick_calls.h"
 #include "graph/shared_queues.h"
+#include "trace/rows_of_kind.h"
 
 namespace daydream {
 namespace {
@@ -46,7 +47,7 @@ Duration TrimmedMean(std::vector<Duration>& s) {
 // What waits in a launch queue. Launches at the end of a window count though their operation was
 // not recorded: the queue was as full with them.
 struct QueuePlace {
-  TaskId call;                    // None: not recorded
+  uint32_t call;                  // of Builder::calls, kNone: not recorded
   TaskId operation;               // None: not recorded
   Instant start;                  // of the operation, or where it gives the place back
   Instant called;                 // when it was submitted, or what came before it
@@ -105,19 +106,19 @@ class QueueRule {
     for (LaneId stream : queue.streams) b_.graph.mutable_lane(stream).queue_depth = room.depth;
     const Duration clock = room.lag - kQueueReleaseLag;
     const std::vector<uint32_t> depths = DepthsOf(places, room);
-    TaskId last_call;
+    uint32_t last_call = Builder::kNone;
     for (size_t i = 0; i < places.size(); ++i) {
-      const TaskId call = places[i].call;
-      if (call == last_call || !MayWait(call)) continue;
-      last_call = call;
+      if (places[i].call == last_call || !MayWait(places[i].call)) continue;
+      last_call = places[i].call;
+      const HostCall& call = b_.calls[last_call];
       const uint32_t depth = depths[i];
       const QueuePlace* release = depth > 1 && i + 1 >= depth ? &places[i + 1 - depth] : nullptr;
       if (release != nullptr && !release->operation.valid()) break;  // 1021 and more unrecorded
-      if (release == nullptr || release->start + clock <= b_.Start(call)) {
-        unblocked_[b_.graph.task(call).name.index()].push_back(b_.RecordedDuration(call));
+      if (release == nullptr || release->start + clock <= call.start) {
+        unblocked_[call.name.index()].push_back(call.duration());
       }
       if (release != nullptr)
-        pairs_.push_back({release->start, room.lag, release->operation, call, release->frees});
+        pairs_.push_back({release->start, room.lag, release->operation, last_call, release->frees});
     }
     FindRecords(queue, depths);
   }
@@ -129,18 +130,19 @@ class QueueRule {
     if (!room.measured) return;
     const Duration clock = room.lag - kQueueReleaseLag;
     for (LaneId stream : queue.streams) {
-      for (TaskId call : records_[stream.index()]) {
-        if (b_.waits[call.index()] || !quick_.IsLong(call) || !quick_.IsSlow(call)) continue;
+      for (uint32_t record : records_[stream.index()]) {
+        const HostCall& call = b_.calls[record];
+        if (b_.waits[call.task.index()] || !quick_.IsLong(call) || !quick_.IsSlow(call)) continue;
         const auto next =
-            std::ranges::upper_bound(queue.places, b_.Start(call), {}, &QueuePlace::called);
+            std::ranges::upper_bound(queue.places, call.start, {}, &QueuePlace::called);
         const auto i = static_cast<size_t>(next - queue.places.begin());
         const uint32_t depth = i < depths.size() ? depths[i] : room.depth;
         if (i + 1 < depth) continue;
         const QueuePlace& release = queue.places[i + 1 - depth];
         const Instant freed = release.start + clock;
-        if (!release.operation.valid() || freed <= b_.Start(call)) continue;
-        if (freed > b_.End(call) || b_.End(call) - freed > kRecordReturns) continue;
-        pairs_.push_back({release.start, room.lag, release.operation, call, release.frees});
+        if (!release.operation.valid() || freed <= call.start) continue;
+        if (freed > call.end || call.end - freed > kRecordReturns) continue;
+        pairs_.push_back({release.start, room.lag, release.operation, record, release.frees});
       }
     }
   }
@@ -151,31 +153,35 @@ class QueueRule {
     for (size_t i = 0; i < own.size(); ++i) {
       if (!unblocked_[i].empty()) own[i] = TrimmedMean(unblocked_[i]);
     }
-    for (const auto& [started, usual, operation, call, frees] : pairs_) {
-      const Duration slack = b_.End(call) - started;
+    for (const auto& [started, usual, operation, index, frees] : pairs_) {
+      const HostCall& call = b_.calls[index];
+      const Duration slack = call.end - started;
       const Duration clock = usual - kQueueReleaseLag;
       if (slack < clock) continue;  // refuted: it returned while the queue was this full
       Duration lag = std::min(usual, slack);
-      if (started + clock > b_.Start(call)) {
+      if (started + clock > call.start) {
         ++b_.report.queue_blocked;
-        Task& task = b_.graph.mutable_task(call);
+        Task& task = b_.graph.mutable_task(call.task);
         task.duration = std::min(task.duration, own[task.name.index()]);
         lag = b_.typical_lags() ? usual : slack;
-        b_.waits[call.index()] = true;
+        b_.waits[call.task.index()] = true;
       }
-      b_.AddEdge(operation, call, lag, Rule::kQueue, frees, Anchor::kEnd);
+      b_.AddEdge(operation, call.task, lag, Rule::kQueue, frees, Anchor::kEnd);
     }
   }
 
  private:
-  bool MayWait(TaskId call) const {
-    return call.valid() && !b_.waits[call.index()] && MayBlock(b_.KindOf(call));
+  bool MayWait(uint32_t index) const {
+    if (index == Builder::kNone) return false;
+    const HostCall& call = b_.calls[index];
+    return MayBlock(call.kind) && !b_.waits[call.task.index()];
   }
 
   struct Pair {
     Instant started;  // the operation that makes room
     Duration lag;     // usual, from then to the return of the call
-    TaskId operation, call;
+    TaskId operation;
+    uint32_t call;  // of Builder::calls
     Anchor frees;
   };
 
@@ -190,14 +196,13 @@ class QueueRule {
     absl::flat_hash_map<int64_t, Run> runs;  // since the last call that takes a place
     for (const HostThread& thread : b_.threads) {
       runs.clear();
-      for (TaskId t : thread.tasks) {
-        const CallKind kind = b_.KindOf(t);
-        if (kind == CallKind::kStreamWait) {
-          const SyncDetail* sync = SyncOf(t);
+      for (const HostCall& call : b_.CallsOf(thread)) {
+        if (call.kind == CallKind::kStreamWait) {
+          const SyncDetail* sync = SyncOf(call.task);
           if (sync == nullptr) continue;
           Run& run = runs[sync->stream];
-          if (run.waits++ == 0) run.first = b_.Start(t);
-        } else if (MayBlock(kind) && !runs.empty()) {
+          if (run.waits++ == 0) run.first = call.start;
+        } else if (MayBlock(call.kind) && !runs.empty()) {
           for (const auto& [stream, run] : runs) {
             if (run.waits >= kManyWaits) found[stream].push_back(run.first);
           }
@@ -216,24 +221,24 @@ class QueueRule {
   }
 
   // By stream: the calls that record events on it which others wait for, by their start.
-  static std::vector<std::vector<TaskId>> RecordsOf(const Builder& b) {
-    std::vector<std::vector<TaskId>> records(b.stream_ops.size());
+  static std::vector<std::vector<uint32_t>> RecordsOf(const Builder& b) {
+    std::vector<std::vector<uint32_t>> records(b.stream_ops.size());
     absl::flat_hash_map<std::pair<int32_t, int64_t>, size_t> streams;  // by device and number
     for (size_t i = 0; i < records.size(); ++i) {
       const Lane& lane = b.trace.lanes[i];
       if (lane.kind == LaneKind::kStream) streams[{lane.device, lane.number}] = i;
     }
-    for (size_t row = 0; row < b.trace.rows(); ++row) {
-      if (b.trace.kind[row] != EventKind::kSync || b.trace.detail[row] == Builder::kNone) continue;
+    for (size_t row : RowsOf(b.trace, EventKind::kSync)) {
+      if (b.trace.detail[row] == Builder::kNone) continue;
       const SyncDetail& sync = b.trace.syncs[b.trace.detail[row]];
-      const TaskId call = b.CallOf(sync.record_correlation);
-      if (!call.valid() || b.KindOf(call) != CallKind::kEventRecord) continue;
+      const uint32_t call = b.CallIndex(sync.record_correlation);
+      if (call == Builder::kNone || b.calls[call].kind != CallKind::kEventRecord) continue;
       const int32_t device = b.trace.lanes[b.trace.lane[row].index()].device;
       const auto stream = streams.find({device, sync.wait_on_stream});
       if (stream != streams.end()) records[stream->second].push_back(call);
     }
-    for (std::vector<TaskId>& calls : records) {
-      std::ranges::sort(calls, {}, [&](TaskId t) { return std::pair(b.Start(t), t); });
+    for (std::vector<uint32_t>& calls : records) {
+      std::ranges::sort(calls, {}, [&](uint32_t i) { return std::pair(b.calls[i].start, i); });
       calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
     }
     return records;
@@ -246,39 +251,41 @@ class QueueRule {
     std::vector<QueuePlace> places;
     Instant called = Instant::Min();
     auto wait = waits.begin();
-    const auto add = [&](TaskId call, TaskId operation, Instant start, Anchor frees) {
-      if (call.valid()) called = std::max(called, b_.Start(call));
+    places.reserve(b_.stream_ops[stream.index()].size() + unrecorded.size());
+    const auto add = [&](uint32_t call, TaskId operation, Instant start, Anchor frees) {
+      if (call != Builder::kNone) called = std::max(called, b_.calls[call].start);
       places.push_back({call, operation, start, called, frees});
     };
     const GpuOp* before = nullptr;
     for (uint32_t i : b_.stream_ops[stream.index()]) {
       const GpuOp& op = b_.ops[i];
       const GpuOp* last = std::exchange(before, &op);
-      if (!TakesPlace(b_.graph, op.task)) continue;
-      for (; op.call.valid() && wait != waits.end() && *wait < b_.Start(op.call); ++wait) {
+      if (!op.takes_place) continue;
+      for (; op.call.valid() && wait != waits.end() && *wait < op.call.start; ++wait) {
         called = std::max(called, *wait);
         if (last == nullptr) {
-          add(TaskId::None(), op.task, op.start, Anchor::kStart);
+          add(Builder::kNone, op.task, op.start, Anchor::kStart);
         } else {
-          add(TaskId::None(), last->task, last->end, Anchor::kEnd);
+          add(Builder::kNone, last->task, last->end, Anchor::kEnd);
         }
       }
-      add(op.call, op.task, op.start, Anchor::kStart);
+      add(op.call_index, op.task, op.start, Anchor::kStart);
     }
-    for (TaskId call : unrecorded) add(call, TaskId::None(), kNever, Anchor::kStart);
+    for (TaskId call : unrecorded) add(b_.IndexOf(call), TaskId::None(), kNever, Anchor::kStart);
     return places;
   }
 
   // Calls that took long, for whatever reason.
   std::vector<LongCall> LongCalls(const std::vector<QueuePlace>& places) const {
     std::vector<LongCall> calls;
-    TaskId last_call;
+    uint32_t last_call = Builder::kNone;
     for (const QueuePlace& place : places) {
       if (place.call == last_call || !MayWait(place.call)) continue;
       last_call = place.call;
-      if (b_.KindOf(place.call) == CallKind::kGraphLaunch) continue;
-      if (!quick_.IsLong(place.call) || !quick_.IsSlow(place.call)) continue;
-      calls.push_back({b_.Start(place.call), b_.End(place.call)});
+      const HostCall& call = b_.calls[last_call];
+      if (call.kind == CallKind::kGraphLaunch) continue;
+      if (!quick_.IsLong(call) || !quick_.IsSlow(call)) continue;
+      calls.push_back({call.start, call.end});
     }
     return calls;
   }
@@ -367,15 +374,16 @@ class QueueRule {
     uint32_t unblocked = 0;
     size_t started = 0;
     for (size_t i = 0; i < places.size(); ++i) {
-      const TaskId call = places[i].call;
-      if (!call.valid() || !MayBlock(b_.KindOf(call))) continue;
-      while (started < i && places[started].start <= b_.End(call)) ++started;
+      if (places[i].call == Builder::kNone) continue;
+      const HostCall& call = b_.calls[places[i].call];
+      if (!MayBlock(call.kind)) continue;
+      while (started < i && places[started].start <= call.end) ++started;
       const auto now = static_cast<uint32_t>(i - started + 1);
       const bool slow = quick_.IsLong(call) || quick_.IsSlow(call);
       if (!slow) unblocked = std::max(unblocked, now);
-      const bool long_by_itself = b_.KindOf(call) == CallKind::kGraphLaunch;
+      const bool long_by_itself = call.kind == CallKind::kGraphLaunch;
       if (!slow || now < kDeepInFlight || long_by_itself) continue;
-      room.slow.push_back({i, b_.End(call)});
+      room.slow.push_back({i, call.end});
       in_flight.push_back(now);
     }
     room.depth = nvidia ? std::max(kDefaultQueueDepth, unblocked + 1) : 0;
@@ -436,26 +444,30 @@ class QueueRule {
   Builder& b_;
   const QuickCalls& quick_;
   Samples unblocked_;
-  std::vector<std::vector<TaskId>> records_;  // of events, by stream
+  std::vector<std::vector<uint32_t>> records_;  // of events, by stream
   std::vector<Pair> pairs_;
 };
 
 }  // namespace
 
 void AddQueueLimits(Builder& b) {
-  bool nvidia = true;
-  for (size_t row = 0; row < b.trace.rows() && nvidia; ++row) {
-    if (b.trace.kind[row] == EventKind::kCall) nvidia = !b.trace.EventName(row).starts_with("hip");
-  }
+  const bool nvidia = !b.hip;
   const QuickCalls quick(b);
   if (nvidia) AddBacklog(b, quick);
-  std::vector<Outcome> outcomes(b.graph.size());
-  for (const GpuOp& op : b.ops) {
-    if (op.call.valid()) outcomes[op.call.index()] = {op.lane, TakesPlace(b.graph, op.task)};
-  }
   QueueRule rule(b, quick);
-  const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(b.graph, outcomes);
-  outcomes = {};  // before there are places of all queues
+  std::vector<std::vector<SubmittingCall>> calls(b.trace.lanes.size());
+  for (const HostThread& thread : b.threads) {
+    for (uint32_t i = thread.first_call; i < thread.end_call; ++i) {
+      const HostCall& call = b.calls[i];
+      if (!MayBlock(call.kind)) continue;
+      const uint32_t last = b.ops_of_call[i].last;
+      Outcome outcome;
+      if (last != Builder::kNone) outcome = {b.ops[last].lane, b.ops[last].takes_place};
+      calls[thread.lane.index()].push_back({call.task, call.name, call.start, outcome});
+    }
+  }
+  const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(b.graph, calls);
+  calls = {};  // before there are places of all queues
   rule.FindAll(unrecorded, nvidia);
   rule.Couple();
 }

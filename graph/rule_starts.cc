@@ -38,12 +38,9 @@ struct Constraint {
 class StartRule {
  public:
   explicit StartRule(Builder& b) : b_(b), latest_(b.stream_ops.size(), Builder::kNone) {
-    for (const HostThread& thread : b.threads) {
-      for (TaskId t : thread.tasks) {
-        CallKind kind = b.KindOf(t);
-        if (kind == CallKind::kStreamWait) stream_waits_.push_back(b.Start(t));
-        if (kind == CallKind::kGraphLaunch) graph_launches_.push_back(t);
-      }
+    for (const HostCall& call : b.calls) {
+      if (call.kind == CallKind::kStreamWait) stream_waits_.push_back(call.start);
+      if (call.kind == CallKind::kGraphLaunch) graph_launches_.push_back(call.task);
     }
     for (const std::vector<uint32_t>& stream : b.stream_ops) {
       const auto launched = [&](uint32_t i) { return b.ops[i].call.valid(); };
@@ -109,8 +106,8 @@ class StartRule {
       }
       return;
     }
-    int from = static_cast<int>(CategoryOf(b_.graph.task(before.task).kind));
-    int to = static_cast<int>(CategoryOf(b_.graph.task(op.task).kind));
+    int from = static_cast<int>(CategoryOf(before.kind));
+    int to = static_cast<int>(CategoryOf(op.kind));
     Duration typical = b_.typical.stream_gap[from][to];
     Duration slack = op.start - before.end;
     bool measured = GraphOrUnlaunched(op) && slack <= kGraphWork;
@@ -127,7 +124,7 @@ class StartRule {
                                      [&](uint32_t k) { return b_.ops[k].end <= op.start; });
       if (it == stream.begin()) continue;
       const GpuOp& candidate = b_.ops[*(it - 1)];
-      if (&candidate < &op && candidate.call == op.call &&
+      if (&candidate < &op && candidate.call.task == op.call.task &&
           candidate.end + kEndedJustBefore >= op.start &&
           (fork == nullptr || candidate.end > fork->end)) {
         fork = &candidate;
@@ -148,13 +145,12 @@ class StartRule {
   // Rules L1, L2.
   void AddLaunch(const GpuOp& op) {
     if (!op.call.valid()) return;
-    Instant call_end = b_.End(op.call);
     Duration typical = op.own_copy ? Duration{} : b_.typical.launch;
-    Constrain(op, op.call, call_end, typical, Rule::kLaunch);
+    Constrain(op, op.call.task, op.call.end, typical, Rule::kLaunch);
     if (constraints_.back().lag < Duration{}) {
       // Started while the call was still returning, but never before it was made.
-      constraints_.push_back({op.call, b_.Start(op.call),
-                              std::min(Duration{}, op.start - b_.Start(op.call)), Rule::kLaunch,
+      constraints_.push_back({op.call.task, op.call.start,
+                              std::min(Duration{}, op.start - op.call.start), Rule::kLaunch,
                               Anchor::kStart});
     }
   }
@@ -233,7 +229,7 @@ class StartRule {
       ++b_.report.contended;
       return delay;
     }
-    if (op.position == 0 && b_.ops.front().start >= op.call_end) {
+    if (op.position == 0 && b_.ops.front().start >= op.call.end) {
       // The head of the window: work from before it may have held the stream.
       b_.graph.mutable_task(op.task).earliest = op.start;
       return std::nullopt;
@@ -288,7 +284,7 @@ class StartRule {
       for (; it != stream.end() && b_.ops[*it].start < op.start; ++it) {
         if (++looked > kMostHolders) return best;
         const GpuOp& y = b_.ops[*it];
-        if (b_.graph.task(y.task).kind == TaskKind::kCollective) continue;
+        if (y.kind == TaskKind::kCollective) continue;
         bool running = y.start <= ready + kReadySlack;
         bool ends_here = rest > kLongRest && std::abs((y.end - op.start).ns) <= kStartSlack.ns;
         if (!running && !ends_here) continue;
@@ -312,7 +308,7 @@ class StartRule {
                                      [&](uint32_t k) { return b_.ops[k].end <= ready; });
       for (; it != stream.end() && b_.ops[*it].start < op.start; ++it) {
         const GpuOp& y = b_.ops[*it];
-        if (b_.graph.task(y.task).kind != TaskKind::kKernel) continue;
+        if (y.kind != TaskKind::kKernel) continue;
         if (others.size() == kMostHolders) return nullptr;
         if (std::abs((y.end - op.start).ns) <= kStartSlack.ns) return nullptr;
         others.emplace_back(y.start, y.end);

@@ -4,9 +4,11 @@
 // of that was launched before the recording, for a step that is not in it. Periods are those of
 // graph/step_windows.h: the CPU's step marks say little while the CPU runs ahead.
 #include <algorithm>
+#include <limits>
 
 #include "graph/builder.h"
 #include "graph/host_lead.h"
+#include "graph/large_pages.h"
 #include "graph/scopes.h"
 #include "graph/step_windows.h"
 
@@ -14,6 +16,7 @@ namespace daydream {
 namespace {
 
 constexpr size_t kMostSteps = 60000;  // Task::step has 16 bits
+constexpr Instant kNoEnd{std::numeric_limits<int64_t>::max()};
 // Calls of a recording that are lost on the way, at most, for all that has none at the begin of a
 // stream to be work from before the recording.
 constexpr double kMostLost = 0.02;
@@ -71,10 +74,7 @@ std::vector<Instant> AddSteps(Builder& b) {
   return begins;
 }
 
-// `near` is looked at first.
-uint16_t StepAt(const std::vector<Instant>& begins, Instant t, uint16_t near = 0) {
-  const size_t next = size_t{near} + 1;
-  if (begins[near] <= t && (next == begins.size() || t < begins[next])) return near;
+uint16_t StepAt(const std::vector<Instant>& begins, Instant t) {
   auto it = std::upper_bound(begins.begin(), begins.end(), t);
   return static_cast<uint16_t>(std::max<ptrdiff_t>(it - begins.begin() - 1, 0));
 }
@@ -84,6 +84,7 @@ class StepsOfOps {
  public:
   explicit StepsOfOps(const Builder& b) : b_(b), step_(b.ops.size()) {
     FindLaunched();
+    if (launched_ == b.ops.size()) return;
     for (const std::vector<uint32_t>& stream : b.stream_ops) PlaceUnlaunched(stream);
   }
 
@@ -97,20 +98,20 @@ class StepsOfOps {
   // to be recorded.
   void FindLaunched() {
     const size_t steps = b_.graph.steps().size();
-    gpu_begin_.assign(steps, Instant{std::numeric_limits<int64_t>::max()});
-    size_t launched = 0, lost = 0;
+    gpu_begin_.assign(steps, kNoEnd);
+    size_t lost = 0;
     for (const std::vector<uint32_t>& stream : b_.stream_ops) {
       bool any = false;
       for (uint32_t op : stream) {
         any |= Launched(op);
         lost += any && !Launched(op);
         if (!Launched(op)) continue;
-        ++launched;
-        step_[op] = b_.graph.task(b_.ops[op].call).step;
+        ++launched_;
+        step_[op] = b_.step_of_task[b_.ops[op].call.task.index()];
         gpu_begin_[step_[op]] = std::min(gpu_begin_[step_[op]], b_.ops[op].start);
       }
     }
-    calls_get_lost_ = static_cast<double>(lost) > kMostLost * static_cast<double>(launched);
+    calls_get_lost_ = static_cast<double>(lost) > kMostLost * static_cast<double>(launched_);
     gpu_begin_[0] = Instant::Min();
     // A step without any begins with the next one.
     for (size_t s = steps - 1; s-- > 1;) gpu_begin_[s] = std::min(gpu_begin_[s], gpu_begin_[s + 1]);
@@ -144,19 +145,21 @@ class StepsOfOps {
   const Builder& b_;
   std::vector<uint16_t> step_;
   std::vector<Instant> gpu_begin_;  // by step
+  size_t launched_ = 0;
   bool calls_get_lost_ = false;
 };
 
 // Lanes on which the GPU work of some step began. What was launched before the recording begins
 // nothing.
-void MarkLanes(Graph& graph, std::span<const Instant> start) {
+void MarkLanes(Builder& b) {
+  Graph& graph = b.graph;
   std::vector<TaskId> first(graph.steps().size());
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.lane.kind == LaneKind::kThread) continue;
-    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
-      if (!IsGpu(graph.task(t).kind)) continue;
-      TaskId& of_step = first[graph.task(t).step];
-      const auto place = [&](TaskId task) { return std::pair(start[task.index()], task); };
+    for (TaskId t = lane.first; t.valid(); t = b.next_on_lane[t.index()]) {
+      if (b.OpOf(t) == Builder::kNone && !IsGpu(graph.task(t).kind)) continue;
+      TaskId& of_step = first[b.step_of_task[t.index()]];
+      const auto place = [&](TaskId task) { return std::pair(b.Start(task), task); };
       if (!of_step.valid() || place(t) < place(of_step)) of_step = t;
     }
   }
@@ -193,10 +196,10 @@ void CloseLoneStep(Builder& b) {
   Task rest{.duration = step->end - b.End(last),
             .lane = found.lane,
             .scope = scope,
-            .step = b.graph.task(last).step,
             .kind = TaskKind::kHost};
   rest.name = b.graph.AddName(step->label);
   b.Append(rest, b.End(last), step->end);
+  b.step_of_task.push_back(b.step_of_task[last.index()]);
   b.graph.mutable_task(last).gap = {};
 }
 
@@ -214,7 +217,7 @@ void FindBegins(Builder& b, const StepsOfOps& of_ops) {
   for (size_t s = 0; s < steps; ++s) {
     if (first[s] == nullptr) continue;
     GraphStep& step = b.graph.mutable_step(s);
-    step.begin = {first[s]->call, first[s]->task};
+    step.begin = {first[s]->call.task, first[s]->task};
     step.backlog = s == 0 && !last[s]->call.valid();
   }
   for (size_t s = 1; s < steps; ++s) {
@@ -223,7 +226,60 @@ void FindBegins(Builder& b, const StepsOfOps& of_ops) {
   }
 }
 
-void RecordPeriods(Builder& b) {
+// Host work, along each thread.
+void AssignHostSteps(Builder& b, const std::vector<Instant>& begins) {
+  for (const GraphLane& lane : b.graph.lanes()) {
+    if (lane.lane.kind == LaneKind::kStream) continue;
+    uint16_t step = 0;
+    Instant begin = Instant::Min(), end = Instant::Min();  // of that step
+    for (TaskId t = lane.first; t.valid(); t = b.next_on_lane[t.index()]) {
+      if (const Instant start = b.Start(t); start < begin || start >= end) {
+        step = StepAt(begins, start);
+        begin = begins[step];
+        end = step + size_t{1} < begins.size() ? begins[step + size_t{1}] : kNoEnd;
+      }
+      b.step_of_task[t.index()] = step;
+    }
+  }
+}
+
+void AssignStreamSteps(Builder& b, const StepsOfOps& of_ops) {
+  for (const GraphLane& lane : b.graph.lanes()) {
+    if (lane.lane.kind != LaneKind::kStream) continue;
+    TaskId open = lane.first;  // delays belong to the operation they delay
+    for (TaskId t = lane.first; t.valid(); t = b.next_on_lane[t.index()]) {
+      const uint32_t op = b.OpOf(t);
+      if (op == Builder::kNone) continue;
+      const TaskId behind = b.next_on_lane[t.index()];
+      for (; open != behind; open = b.next_on_lane[open.index()]) {
+        b.step_of_task[open.index()] = of_ops.Of(op);
+      }
+    }
+  }
+  // What was launched before the recording is of step 0: one that is not counted, but where all
+  // of the window is one step.
+  for (size_t lane = 0; lane < b.backlog.size(); ++lane) {
+    TaskId t = b.graph.lane(LaneId(lane)).first;
+    for (size_t i = 0; i < b.backlog[lane]; ++i, t = b.next_on_lane[t.index()]) {
+      b.step_of_task[t.index()] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+void AssignSteps(Builder& b) {
+  ReserveLarge(b.step_of_task, b.graph.size() + 1);
+  b.step_of_task.resize(b.graph.size(), 0);
+  AssignHostSteps(b, AddSteps(b));
+  CloseLoneStep(b);
+  const StepsOfOps of_ops(b);
+  AssignStreamSteps(b, of_ops);
+  FindBegins(b, of_ops);
+  if (b.graph.steps().size() > 1) MarkLanes(b);
+}
+
+void RecordPeriods(Builder& b, std::span<const StepMark> marks) {
   size_t n = b.graph.steps().size();
   const std::vector<Instant>& start = b.task_start;
   b.report.window = *std::max_element(b.task_end.begin(), b.task_end.end()) -
@@ -232,8 +288,7 @@ void RecordPeriods(Builder& b) {
     b.graph.mutable_step(0).recorded_period = b.report.window;
     return;
   }
-  MarkLanes(b.graph, start);
-  const std::vector<StepExtent> extents = StepExtents(b.graph, start, b.task_end);
+  const std::vector<StepExtent> extents = StepExtents(b.graph, marks, start, b.task_end);
   const std::vector<StepWindow> windows = StepWindows(extents);
   for (size_t i = 1; i < n; ++i) {
     GraphStep& step = b.graph.mutable_step(i);
@@ -244,44 +299,6 @@ void RecordPeriods(Builder& b) {
     const Duration least = step.recorded_period + step.recorded_period / kPartsThatDiffer;
     if (ahead && host->length() > least) step.recorded_host = host->length();
   }
-}
-
-// In the order of tasks, which is that of memory.
-void AssignHostSteps(Builder& b, const std::vector<Instant>& begins) {
-  std::vector<uint16_t> last(b.graph.lanes().size());  // found on each lane
-  for (size_t i = 0; i < b.graph.size(); ++i) {
-    const LaneId lane = b.graph.tasks()[i].lane;
-    if (b.graph.lane(lane).lane.kind == LaneKind::kStream) continue;
-    uint16_t& step = last[lane.index()];
-    step = StepAt(begins, b.task_start[i], step);
-    if (step != 0) b.graph.mutable_task(TaskId(i)).step = step;
-  }
-}
-
-}  // namespace
-
-void AssignSteps(Builder& b) {
-  AssignHostSteps(b, AddSteps(b));
-  CloseLoneStep(b);
-  const StepsOfOps of_ops(b);
-  for (size_t lane = 0; lane < b.graph.lanes().size(); ++lane) {
-    if (b.graph.lane(LaneId(lane)).lane.kind != LaneKind::kStream) continue;
-    uint16_t step = 0;
-    for (TaskId t = b.graph.lane(LaneId(lane)).last; t.valid(); t = b.graph.task(t).lane_prev) {
-      const uint32_t op = b.OpOf(t);
-      if (op != Builder::kNone) step = of_ops.Of(op);
-      b.graph.mutable_task(t).step = step;  // delays belong to the operation they delay
-    }
-    // What was launched before the recording is of step 0: one that is not counted, but where all
-    // of the window is one step.
-    TaskId t = b.graph.lane(LaneId(lane)).first;
-    const size_t before = lane < b.backlog.size() ? b.backlog[lane] : 0;
-    for (size_t i = 0; i < before; ++i, t = b.graph.task(t).lane_next) {
-      b.graph.mutable_task(t).step = 0;
-    }
-  }
-  FindBegins(b, of_ops);
-  RecordPeriods(b);
 }
 
 }  // namespace daydream

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "base/median.h"
 #include "base/sort_runs.h"
 #include "graph/builder.h"
+#include "graph/queue.h"
 #include "trace/range_names.h"
 
 namespace daydream {
@@ -55,69 +57,71 @@ std::vector<uint32_t> RowsInOrder(const Trace& t) {
   return rows;
 }
 
-void CollectOps(Builder& b) {
-  const Trace& t = b.trace;
-  const std::vector<uint32_t> rows = RowsInOrder(t);
-  b.ops.reserve(rows.size());
-  for (uint32_t row : rows) {
-    GpuOp op{.row = row, .lane = t.lane[row], .start = t.start[row], .end = t.End(row)};
-    op.call = b.CallOf(t.correlation[row]);
-    if (op.call.valid()) {
-      op.call_start = b.Start(op.call);
-      op.call_end = b.End(op.call);
-      b.report.early += op.start + kClockSkew < op.call_start;
-    }
-    b.ops.push_back(op);
+// What launched it, and what else that did.
+void FindCall(Builder& b, uint32_t index) {
+  GpuOp& op = b.ops[index];
+  op.call_index = b.CallIndex(b.trace.correlation[op.row]);
+  if (op.call_index == Builder::kNone) return;
+  op.call = b.calls[op.call_index];
+  op.call_start = op.call.start;
+  b.report.early += op.start + kClockSkew < op.call_start;
+  ++b.report.launched;
+  OpsOfCall& all = b.ops_of_call[op.call_index];
+  if (all.first == Builder::kNone) {
+    all.first = index;
+  } else {
+    op.many = b.ops[all.first].many = true;
   }
+  all.last = index;
 }
 
-// Marks operations whose call launched more than one, and the first of those on each stream.
-void MarkGraphOps(Builder& b) {
-  std::vector<uint32_t> count(b.graph.size(), 0);
-  for (const GpuOp& op : b.ops) {
-    if (op.call.valid()) ++count[op.call.index()];
+// Its place in the order of launches on its stream.
+void PlaceOnStream(Builder& b, uint32_t index) {
+  GpuOp& op = b.ops[index];
+  std::vector<uint32_t>& stream = b.stream_ops[op.lane.index()];
+  const GpuOp* before = stream.empty() ? nullptr : &b.ops[stream.back()];
+  if (!op.call.valid()) {
+    // Launched before the window (or its call was not recorded): place it in launch order
+    // where the stream order puts it.
+    op.call_start = op.call.end = before == nullptr ? Instant::Min() : before->call_start;
+  } else if (before != nullptr) {
+    op.call_start = std::max(op.call_start, before->call_start);
   }
-  std::vector<TaskId> last_call(b.trace.lanes.size());
-  for (GpuOp& op : b.ops) {
-    if (!op.call.valid()) continue;
-    op.many = count[op.call.index()] > 1;
-    op.first_of_call = last_call[op.lane.index()] != op.call;
-    last_call[op.lane.index()] = op.call;
-  }
+  op.position = static_cast<uint32_t>(stream.size());
+  stream.push_back(index);
 }
 
 }  // namespace
 
 void AddStreams(Builder& b) {
-  CollectOps(b);
-  MarkGraphOps(b);
-  b.stream_ops.resize(b.trace.lanes.size());
-  std::vector<uint8_t> collective_name(b.trace.names->size(), 0);
-  for (uint32_t i = 0; i < b.ops.size(); ++i) {
-    GpuOp& op = b.ops[i];
-    std::vector<uint32_t>& stream = b.stream_ops[op.lane.index()];
-    if (!op.call.valid()) {
-      // Launched before the window (or its call was not recorded): place it in launch order
-      // where the stream order puts it.
-      op.call_start = op.call_end =
-          stream.empty() ? Instant::Min() : b.ops[stream.back()].call_start;
-    } else if (!stream.empty()) {
-      op.call_start = std::max(op.call_start, b.ops[stream.back()].call_start);
+  const Trace& t = b.trace;
+  const std::vector<uint32_t> rows = RowsInOrder(t);
+  b.ops.reserve(rows.size());
+  b.ops_of_call.resize(b.calls.size());
+  b.stream_ops.resize(t.lanes.size());
+  std::vector<TaskId> last_call(t.lanes.size());
+  std::vector<uint8_t> collective_name(t.names->size(), 0);
+  for (const uint32_t row : rows) {
+    const auto index = static_cast<uint32_t>(b.ops.size());
+    GpuOp& op = b.ops.emplace_back(
+        GpuOp{.row = row, .lane = t.lane[row], .start = t.start[row], .end = t.End(row)});
+    FindCall(b, index);
+    PlaceOnStream(b, index);
+    if (op.call.valid()) {
+      op.first_of_call = std::exchange(last_call[op.lane.index()], op.call.task) != op.call.task;
     }
-    op.position = static_cast<uint32_t>(stream.size());
+    op.kind = KindOfRow(t, row, collective_name);
     Task task{.duration = op.end - op.start,
-              .name = b.trace.name[op.row],
+              .name = t.name[row],
               .lane = op.lane,
-              .event = op.row,
-              .detail = b.trace.detail[op.row],
-              .kind = KindOfRow(b.trace, op.row, collective_name)};
-    if (op.call.valid()) task.scope = b.graph.task(op.call).scope;
+              .scope = op.call.scope,
+              .event = row,
+              .detail = t.detail[row],
+              .kind = op.kind};
     op.task = b.Append(task, op.start, op.end);
-    stream.push_back(i);
+    op.takes_place = TakesPlace(b.graph, op.task);
   }
   b.report.gpu_tasks = b.ops.size();
-  b.report.launched = static_cast<uint64_t>(
-      std::count_if(b.ops.begin(), b.ops.end(), [](const GpuOp& o) { return o.call.valid(); }));
 }
 
 void LearnTypicalLags(Builder& b) {
@@ -129,13 +133,13 @@ void LearnTypicalLags(Builder& b) {
       if (!op.call.valid() || op.many) continue;
       const GpuOp* before = i == 0 ? nullptr : &b.ops[stream[i - 1]];
       if (before == nullptr || before->end <= op.call_start) {
-        Duration latency = op.start - b.End(op.call);
+        Duration latency = op.start - op.call.end;
         if (latency <= kLargestLatency) latencies.push_back(latency);
-      } else if (b.End(op.call) <= before->end) {
+      } else if (op.call.end <= before->end) {
         Duration gap = op.start - before->end;
         if (gap < Duration{} || gap > kLargestGap) continue;
-        int from = static_cast<int>(CategoryOf(b.graph.task(before->task).kind));
-        int to = static_cast<int>(CategoryOf(b.graph.task(op.task).kind));
+        int from = static_cast<int>(CategoryOf(before->kind));
+        int to = static_cast<int>(CategoryOf(op.kind));
         sum[from][to] += gap.ns;
         ++count[from][to];
       }

@@ -1,6 +1,7 @@
 #include "graph/step_windows.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -101,10 +102,6 @@ bool StepMarks::Begins(const Task& task) const {
   return Ends(task);
 }
 
-StepMark StepMarkOf(const Graph& graph, const Task& task) {
-  return {task.step, static_cast<uint8_t>(StepMarks::ByOf(graph, task)), IsHost(task.kind)};
-}
-
 namespace {
 
 // Marks by task, and whether that of task i is as the one before: found out faster than the mark.
@@ -121,8 +118,7 @@ struct GivenMarks {
   std::span<const StepMark> marks;
   StepMark operator()(size_t i) const { return marks[i]; }
   bool AsBefore(size_t i) const {
-    const StepMark &x = marks[i - 1], &y = marks[i];
-    return x.step == y.step && x.by == y.by && x.host == y.host;
+    return std::bit_cast<uint32_t>(marks[i - 1]) == std::bit_cast<uint32_t>(marks[i]);
   }
 };
 
@@ -212,7 +208,12 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark> marks,
                                     std::span<const Instant> start, std::span<const Instant> end) {
-  return StepWindows(ExtentsBy(graph, GivenMarks{marks}, start, end));
+  return StepWindows(StepExtents(graph, marks, start, end));
+}
+
+std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark> marks,
+                                    std::span<const Instant> start, std::span<const Instant> end) {
+  return ExtentsBy(graph, GivenMarks{marks}, start, end);
 }
 
 namespace {

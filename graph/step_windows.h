@@ -126,9 +126,15 @@ class StepMarks {
   std::vector<std::vector<Launch>> launches_;  // by step; see launches()
 };
 
+inline StepMark StepMarkOf(const Graph& graph, const Task& task) {
+  return {task.step, static_cast<uint8_t>(StepMarks::ByOf(graph, task)), IsHost(task.kind)};
+}
+
 // What the windows above depend on, and they from it.
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end);
+std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark> marks,
+                                    std::span<const Instant> start, std::span<const Instant> end);
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);
 
 }  // namespace daydream

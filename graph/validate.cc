@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/order.h"
+#include "graph/times_of_tasks.h"
 
 namespace daydream {
 namespace {
@@ -22,12 +23,6 @@ absl::Status TaskError(const Graph& g, size_t i, fmt::format_string<Args...> f, 
 bool InRange(uint32_t id, size_t size) { return id == Id<void>::kNoneValue || id < size; }
 
 uint64_t Magnitude(int64_t v) { return v < 0 ? ~static_cast<uint64_t>(v) + 1 : uint64_t(v); }
-
-// What CheckTask() says of duration and gap.
-bool TimesAreWell(const Task& t) {
-  const bool gap = t.gap.ns >= 0 || IsGpu(t.kind) || t.kind == TaskKind::kDelay;
-  return gap && t.duration.ns >= 0 && (t.kind != TaskKind::kWait || t.duration.ns == 0);
-}
 
 absl::Status CheckTask(const Graph& g, size_t i) {
   const Task& t = g.tasks()[i];
@@ -105,16 +100,6 @@ class Length {
   uint64_t sum_ = 0, earliest_ = 0;
 };
 
-// Told fast, and true of nearly all: `bits` + 1 is no less than any of the numbers.
-bool IsFarFromLimit(const Graph& g) {
-  uint64_t bits = 0;
-  const auto add = [&](int64_t v) { bits |= static_cast<uint64_t>(v ^ (v >> 63)); };
-  for (const Task& t : g.tasks()) add(t.duration.ns), add(t.gap.ns), add(t.earliest.ns);
-  for (const Edge& e : g.edges()) add(e.lag.ns);
-  const uint64_t numbers = 3 * g.size() + g.edges().size();
-  return bits < kLongestReplay / (numbers + 1) - 1;
-}
-
 Length LengthOf(const Graph& g) {
   Length length;
   for (const Task& t : g.tasks()) length.Add(t);
@@ -155,8 +140,17 @@ bool IsWell(const Graph& g) {
 
 }  // namespace
 
+bool TimesOfTasks::AreFarFromLimit(const Graph& graph) const {
+  TimesOfTasks all = *this;
+  for (const Edge& e : graph.edges()) all.Add(e.lag.ns);
+  const uint64_t numbers = 3 * graph.size() + graph.edges().size();
+  return all.bits_ < kLongestReplay / (numbers + 1) - 1;
+}
+
 absl::Status FitsReplay(const Graph& graph) {
-  return IsFarFromLimit(graph) ? absl::OkStatus() : LengthOf(graph).Check();
+  TimesOfTasks times;
+  for (const Task& t : graph.tasks()) times.Add(t);
+  return times.AreFarFromLimit(graph) ? absl::OkStatus() : LengthOf(graph).Check();
 }
 
 ReplayBound BoundReplay(const Graph& graph) { return {LengthOf(graph).Most()}; }
@@ -164,13 +158,12 @@ ReplayBound BoundReplay(const Graph& graph) { return {LengthOf(graph).Most()}; }
 absl::Status ValidateRetimed(const Graph& graph, ReplayBound then) {
   Length length;
   length.Add(static_cast<int64_t>(then.ns));
-  bool well = true;
+  TimesOfTasks times;
   for (TaskId t : graph.retimed()) {
-    const Task& task = graph.task(t);
-    well &= TimesAreWell(task);
-    length.Add(task);
+    times.Add(graph.task(t));
+    length.Add(graph.task(t));
   }
-  return well && length.Check().ok() ? absl::OkStatus() : ValidateButCycles(graph);
+  return times.well() && length.Check().ok() ? absl::OkStatus() : ValidateButCycles(graph);
 }
 
 absl::Status ValidateButCycles(const Graph& graph) {

@@ -1,6 +1,7 @@
 #include "trace/step_launches.h"
 
 #include <algorithm>
+#include <span>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/id_table.h"
@@ -39,9 +40,11 @@ std::vector<Launch> FindLaunches(const Trace& trace) {
   std::vector<GpuTasks> tasks;
   constexpr uint32_t kNone = Id<void>::kNoneValue;
   IdTable<uint32_t> of_correlation(kNone);  // into `tasks`
-  for (size_t row = 0; row < trace.rows(); ++row) {
+  const std::span<const EventKind> kind = trace.kind;
+  for (size_t row = 0; row < kind.size(); ++row) {
+    if (!IsGpuWork(kind[row])) continue;
     const uint32_t correlation = trace.correlation[row];
-    if (!IsGpuWork(trace.kind[row]) || correlation == 0) continue;
+    if (correlation == 0) continue;
     uint32_t at = of_correlation.Get(correlation);
     if (at == kNone) {
       at = static_cast<uint32_t>(tasks.size());
@@ -52,8 +55,9 @@ std::vector<Launch> FindLaunches(const Trace& trace) {
     tasks[at].begin = std::min(tasks[at].begin, trace.start[row]);
   }
   std::vector<Launch> launches;
-  for (size_t row = 0; row < trace.rows(); ++row) {
-    if (trace.kind[row] != EventKind::kCall || trace.correlation[row] == 0) continue;
+  launches.reserve(tasks.size());
+  for (size_t row = 0; row < kind.size(); ++row) {
+    if (kind[row] != EventKind::kCall || trace.correlation[row] == 0) continue;
     const uint32_t at = of_correlation.Get(trace.correlation[row]);
     if (at == kNone) continue;
     launches.push_back({trace.start[row], trace.lane[row], tasks[at].count,

@@ -15,6 +15,7 @@
 #include "base/median.h"
 #include "trace/part/part.h"
 #include "trace/range_names.h"
+#include "trace/rows_of_kind.h"
 #include "trace/step_gaps.h"
 #include "trace/step_launches.h"
 #include "trace/step_names.h"
@@ -45,9 +46,8 @@ std::vector<MarkGroup> GroupAnnotations(const Trace& trace) {
   std::map<std::pair<uint32_t, std::string>, MarkGroup> groups;
   // By NameId. Abseil's tables are not to be destroyed after memory ended while they grew.
   std::unordered_map<uint32_t, std::string> names;
-  for (size_t row = 0; row < trace.rows(); ++row) {
+  for (size_t row : RowsOf(trace, EventKind::kAnnotation)) {
     LaneId lane = trace.lane[row];
-    if (trace.kind[row] != EventKind::kAnnotation) continue;
     if (trace.lanes[lane.index()].kind != LaneKind::kThread) continue;
     auto [it, fresh] = names.try_emplace(trace.name[row].value);
     if (fresh) it->second = WithoutDigits(trace.EventName(row));
@@ -137,8 +137,7 @@ Steps FromRanges(const Trace& trace, const MarkGroup& marks, StepMethod method) 
 // Steps that the program marked while it was recorded.
 Steps FromProgram(const Trace& trace) {
   Steps steps{.method = StepMethod::kMark, .lane = {}, .steps = {}};
-  for (size_t row = 0; row < trace.rows(); ++row) {
-    if (trace.kind[row] != EventKind::kAnnotation) continue;
+  for (size_t row : RowsOf(trace, EventKind::kAnnotation)) {
     const std::string_view name = trace.EventName(row);
     if (!IsMarkedStep(name) && name != kNotRecordedRange) continue;
     if (!steps.lane.valid()) steps.lane = trace.lane[row];

@@ -18,6 +18,8 @@ Builder BuilderOf(Graph graph) {
   sketch.Call(sketch.Thread(), "cudaMalloc", 0, 1);
   Builder builder(sketch.Build(), {});
   builder.graph = std::move(graph);
+  builder.next_on_lane.clear();
+  for (const Task& task : builder.graph.tasks()) builder.next_on_lane.push_back(task.lane_next);
   return builder;
 }
 

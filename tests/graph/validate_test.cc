@@ -13,6 +13,7 @@
 
 #include "graph/order.h"
 #include "graph/text.h"
+#include "graph/times_of_tasks.h"
 #include "tests/graph/random_graph.h"
 
 namespace daydream {
@@ -110,6 +111,57 @@ TEST(Validate, OfARetimedCopySaysWhatValidatingAllOfItSays) {
   }
   EXPECT_GT(refused, 20u);
   EXPECT_LT(refused, 280u);
+}
+
+// What is gathered in passing tells no graph to be well that is not.
+TEST(TimesOfTasks, ThatAreWellAreWellToValidate) {
+  size_t well = 0, refused = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Graph graph = RandomGraph(seed, {.tasks = 20});
+    std::mt19937_64 random(seed);
+    for (int edit = 0; edit < 3; ++edit) {
+      Task& task = graph.mutable_task(TaskId(random() % graph.size()));
+      const auto time = static_cast<int64_t>(random() % 100) - 5;
+      const bool far = random() % 20 == 0;
+      if (random() % 2 == 0) task.gap = Duration::Ns(time);
+      if (random() % 2 == 0) task.earliest = Instant::AtNs(time);
+      if (random() % 2 == 0) task.duration = Duration::Ns(far ? int64_t{1} << 60 : time);
+    }
+    TimesOfTasks times;
+    for (const Task& task : graph.tasks()) times.Add(task);
+    const bool whole = ValidateButCycles(graph).ok();
+    const bool gathered = times.well() && times.AreFarFromLimit(graph);
+    EXPECT_EQ(gathered, whole);
+    well += gathered ? 1 : 0;
+    refused += whole ? 0 : 1;
+  }
+  EXPECT_GT(well, 20u);
+  EXPECT_GT(refused, 20u);
+}
+
+TEST(EvaluationOrder, OfAColumnOfNeighboursIsThatOfTheTasks) {
+  size_t cycles = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Graph graph = RandomGraph(seed, {.tasks = 40});
+    std::mt19937_64 random(seed);
+    for (uint64_t edges = random() % 3; edges > 0; --edges) {
+      graph.AddEdge(
+          {.from = TaskId(random() % graph.size()), .to = TaskId(random() % graph.size())});
+    }
+    std::vector<TaskId> next;
+    for (const Task& task : graph.tasks()) next.push_back(task.lane_next);
+    const auto of_tasks = EvaluationOrder(graph), of_column = EvaluationOrder(graph, next);
+    ASSERT_EQ(of_column.status(), of_tasks.status());
+    if (of_tasks.ok()) {
+      EXPECT_EQ(*of_column, *of_tasks);
+    } else {
+      ++cycles;
+    }
+  }
+  EXPECT_GT(cycles, 20u);
+  EXPECT_LT(cycles, 280u);
 }
 
 TEST(EvaluationOrder, FollowsALaneAsFarAsItCan) {

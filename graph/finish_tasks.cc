@@ -1,0 +1,65 @@
+// What is known of each task once all of them are there is written in one pass over them: they are
+// too many to be read once for each such thing.
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "base/release.h"
+#include "graph/builder.h"
+#include "graph/large_pages.h"
+#include "graph/lend_layers.h"
+#include "graph/mapper.h"
+#include "graph/step_windows.h"
+#include "graph/times_of_tasks.h"
+#include "graph/validate.h"
+
+namespace daydream {
+namespace {
+
+// The work of GPUs comes behind that of threads, in the order of TaskId.
+void AddKernelTime(Builder& b) {
+  if (b.ops.empty()) return;
+  for (size_t i = b.ops.front().task.index(); i < b.graph.size(); ++i) {
+    const Task& task = b.graph.tasks()[i];
+    if (!IsGpu(task.kind)) continue;
+    b.report.kernel_time += task.duration;
+    if (task.layer.valid()) b.report.mapped_kernel_time += task.duration;
+  }
+}
+
+}  // namespace
+
+absl::Status FinishTasks(Builder& b) {
+  Release(b.next_on_lane);
+  Release(b.kind_of_task);
+  std::optional<Mapper> mapper;
+  if (!b.typical_lags()) mapper.emplace(b);  // else it is asked for its step time only
+  std::vector<StepMark> marks;
+  ReserveLarge(marks, b.graph.size());
+  TimesOfTasks times;
+  const std::span<Task> tasks(&b.graph.mutable_task(TaskId(0)), b.graph.size());
+  const std::span<const uint16_t> steps = b.step_of_task;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    Task& task = tasks[i];
+    FetchToWrite(&task, kTasksAhead);
+    task.step = steps[i];
+    if (mapper) mapper->Assign(TaskId(i), task);
+    times.Add(task);
+    marks.push_back(StepMarkOf(b.graph, task));
+  }
+  RecordPeriods(b, marks);
+  Release(b.task_start);
+  Release(b.task_end);
+  if (mapper) {
+    EstimateTransfers(b);
+    LendLayers(b);
+    AddKernelTime(b);
+  }
+  // What the rules do to ids and lanes hangs on no recorded time; tests look at it.
+  if (!times.well() || !times.AreFarFromLimit(b.graph)) return ValidateButCycles(b.graph);
+  DD_DCHECK(ValidateButCycles(b.graph).ok());
+  return absl::OkStatus();
+}
+
+}  // namespace daydream

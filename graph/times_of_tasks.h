@@ -1,0 +1,32 @@
+// What ValidateButCycles() asks of the times of tasks, for a graph whose ids and lanes are known to
+// be right: gathered where its tasks are read anyway.
+#pragma once
+
+#include <cstdint>
+
+#include "graph/graph.h"
+
+namespace daydream {
+
+class TimesOfTasks {
+ public:
+  void Add(const Task& t) {
+    const bool gap = t.gap.ns >= 0 || IsGpu(t.kind) || t.kind == TaskKind::kDelay;
+    const bool own = t.duration.ns >= 0 && (t.kind != TaskKind::kWait || t.duration.ns == 0);
+    well_ &= gap && own && t.earliest.ns >= 0;
+    Add(t.duration.ns), Add(t.gap.ns), Add(t.earliest.ns);
+  }
+  // None of them is one that ValidateButCycles() refuses by itself.
+  bool well() const { return well_; }
+  // Nor are all together too long for a replay: true of nearly all that are not. REQUIRES: all
+  // tasks of the graph were added. O(edges).
+  bool AreFarFromLimit(const Graph& graph) const;
+
+ private:
+  void Add(int64_t v) { bits_ |= static_cast<uint64_t>(v ^ (v >> 63)); }
+
+  bool well_ = true;
+  uint64_t bits_ = 0;  // with 1 added no less than any of the numbers
+};
+
+}  // namespace daydream
