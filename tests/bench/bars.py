@@ -119,6 +119,20 @@ def benchmark(program, name):
     return rows[0] if rows else None
 
 
+def build(bars, runs):
+    """What an event costs, and how that grows: the least of some runs, taken in turn."""
+    small, large = [], []
+    for _ in range(runs):
+        for each, name in [(small, "BM_BuildGraph$"), (large, "BM_BuildLargeGraph$")]:
+            row = benchmark("build_bench", name)
+            if row:
+                each.append(row["each"] * 1e9)
+    ns = min(small, default=None)
+    bars.add("graph building, an event", ns, "ns", None, 135)
+    ratio = min(large) / ns if ns and large else None
+    bars.add("the same of 4 M events", ratio, "x", "0.12 M", 1.2)
+
+
 def play(bars):
     def ns_per(row, pieces):
         factor = {"ns": 1, "us": 1e3, "ms": 1e6}[row["time_unit"]]
@@ -156,6 +170,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         ask(bars, args.trace, args.runs, pathlib.Path(folder))
         answer_large(bars, args.large, pathlib.Path(folder))
+    build(bars, args.runs)
     play(bars)
     page_bars.add(bars, PROGRAM, args.runs)
     python_bars.add(bars, PROGRAM, args.trace, max(9, args.runs))
