@@ -60,9 +60,7 @@ void StepMarks::FindLaunches(StepOf step_of) {
   while (last > first && !counts(last - 1)) --last;
   // One counts, or no launch is known before it.
   if (last < first + 2 || !HasGpu(first - 1) || steps[first - 1].backlog) return;
-  for (size_t s = first; s < last; ++s) {
-    if (!steps[s].host_led) return;
-  }
+  if (!steps[first].host_led) return;
   launches_.resize(last);
   std::vector<bool> launches(graph_.size(), false);
   for (const Edge& e : graph_.edges()) {
@@ -122,6 +120,17 @@ struct GivenMarks {
   }
 };
 
+// The host of the lone step begins where it first waits for earlier GPU work.
+void BeginBehindWaits(const StepMarks& marks, std::span<const Instant> start,
+                      std::span<StepExtent> extents) {
+  if (marks.waits().empty() || !extents[*marks.lone()].host.has_value()) return;
+  Instant arrives = kLate;
+  for (const StepMarks::Wait& wait : marks.waits())
+    arrives = std::min(arrives, start[wait.task.index()] - wait.lag);
+  Instant& begin = extents[*marks.lone()].host->begin;
+  begin = std::max(begin, arrives);
+}
+
 }  // namespace
 
 template <class MarkOf>
@@ -132,6 +141,7 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     By by = By::kAll;
     std::array<Instant, 3> first = {kLate, kLate, kLate}, last = {kEarly, kEarly, kEarly};
     std::optional<StepWindow> host;
+    Instant host_begin = kLate;
     bool any = false;
   };
   const size_t steps = graph.steps().size();
@@ -144,7 +154,9 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     of.by = std::max(of.by, By{mark.by});
     of.first[mark.by] = std::min(of.first[mark.by], first);
     of.last[mark.by] = std::max(of.last[mark.by], last);
-    if (mark.step != lone || !mark.host) return;
+    if (!mark.host) return;
+    of.host_begin = std::min(of.host_begin, first);
+    if (mark.step != lone) return;
     if (!of.host.has_value()) of.host = {first, last};
     of.host->begin = std::min(of.host->begin, first);
     of.host->end = std::max(of.host->end, last);
@@ -180,19 +192,14 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                   .first = of.first[static_cast<size_t>(of.by)],
                   .last = of.last[static_cast<size_t>(last)],
                   .host = of.host};
+    if (of.host_begin != kLate) extents[s].host_begin = of.host_begin;
     for (const StepMarks::Launch& l : marks.launches(s)) {
       const std::span<const Instant> at = l.from == Anchor::kEnd ? end : start;
       const Instant arrives = at[l.task.index()] + l.lag;
       extents[s].launched = std::max(extents[s].launched.value_or(kEarly), arrives);
     }
   }
-  if (!marks.waits().empty() && extents[*marks.lone()].host.has_value()) {
-    Instant arrives = kLate;
-    for (const StepMarks::Wait& wait : marks.waits())
-      arrives = std::min(arrives, start[wait.task.index()] - wait.lag);
-    Instant& begin = extents[*marks.lone()].host->begin;
-    begin = std::max(begin, arrives);
-  }
+  BeginBehindWaits(marks, start, extents);
   return extents;
 }
 
@@ -283,6 +290,34 @@ void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> win
   }
 }
 
+// For how long the host of `s` lets the GPU stand idle before it begins.
+std::optional<Duration> HostComesLate(std::span<const StepExtent> extents,
+                                      std::span<const StepWindow> windows, size_t s) {
+  if (!extents[s].host_begin.has_value() || !extents[s - 1].gpu) return std::nullopt;
+  return std::max(*extents[s].host_begin - windows[s - 1].end, {});
+}
+
+// What the host does at the end of a step that does not count, behind its GPU work, is time of the
+// step behind it only as far as other steps have as much.
+void LeaveWhatOthersDoNot(std::span<const StepExtent> extents, std::span<StepWindow> windows) {
+  Duration sum;
+  int64_t others = 0;
+  for (size_t s = 1; s < extents.size(); ++s) {
+    if (!extents[s].counts || !extents[s - 1].counts) continue;
+    const std::optional<Duration> late = HostComesLate(extents, windows, s);
+    if (!late.has_value()) continue;
+    sum += *late;
+    ++others;
+  }
+  if (others == 0) return;
+  for (size_t s = 1; s < extents.size(); ++s) {
+    if (!extents[s].counts || extents[s - 1].counts || extents[s - 1].backlog) continue;
+    if (!HostComesLate(extents, windows, s).has_value()) continue;
+    Instant& begin = windows[s].begin;
+    begin = std::max(begin, std::min(*extents[s].host_begin - sum / others, windows[s].end));
+  }
+}
+
 }  // namespace
 
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
@@ -298,6 +333,7 @@ std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
     before = own.last;
   }
   GoByLaunches(extents, windows);
+  LeaveWhatOthersDoNot(extents, windows);
   return windows;
 }
 

@@ -29,6 +29,10 @@ struct StepWindow {
 // than from the last launch before them to their last, as they arrive at the GPU: that is what the
 // host takes. Where that is longer, their windows go from one of these to the next.
 //
+// A step before it that does not count, such as one whose layers were marked, may keep its host
+// busy behind its GPU work. That is time of the next step only as far as the host of other steps
+// has as much to do there, in the mean.
+//
 // Where no GPU work is known before a step, or only some whose launch was not recorded
 // (GraphStep::backlog), so that an edit does not tell where it would end, its window begins as long
 // before its first GPU work as those of the steps behind it do, in the mean of those that count.
@@ -56,6 +60,7 @@ struct StepExtent {
   bool counts = true;    // GraphStep::measured
   bool backlog = false;  // GraphStep::backlog
   Instant first, last;
+  std::optional<Instant> host_begin = {};  // first start of its host tasks
   std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
   std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
 };
