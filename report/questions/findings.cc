@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include "base/median.h"
-#include "report/first_step.h"
 #include "report/lane_rows.h"
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/copy_findings.h"
 #include "report/questions/delay_findings.h"
+#include "report/questions/first_step.h"
 #include "report/questions/gpu_findings.h"
 #include "report/questions/launch_findings.h"
 #include "report/questions/limit_findings.h"

@@ -1,4 +1,4 @@
-#include "report/first_step.h"
+#include "report/questions/first_step.h"
 
 #include "graph/step_windows.h"
 #include "report/windows.h"
