@@ -40,12 +40,14 @@ class IdleStreams {
     const Instant end = begin + stall.time;
     for (auto lanes = launched_.lower_bound({thread, LaneId(0)});
          lanes != launched_.end() && lanes->first.first == thread; ++lanes) {
-      const auto next = std::ranges::partition_point(
-          lanes->second, [&](const Launched& l) { return timeline_.start[l.call.index()] < end; });
+      // A call that was held up launches behind all of it.
+      const auto next = std::ranges::partition_point(lanes->second, [&](const Launched& l) {
+        return l.call != stall.task && timeline_.start[l.call.index()] < end;
+      });
       if (next == lanes->second.end()) continue;
       const Instant from = std::max(begin, timeline_.end[next->before.index()]);
-      const Duration time =
-          std::min(timeline_.start[next->operation.index()] - from, stall.taken());
+      const Duration idle_time = timeline_.start[next->operation.index()] - from;
+      const Duration time = stall.far ? stall.taken() : std::min(idle_time, stall.taken());
       if (time > Duration{})
         idle.push_back({.from = next->before, .to = next->operation, .lag = time});
     }
@@ -85,12 +87,17 @@ class WaitLanes {
 };
 
 // The piece takes what it usually does; what it took is on `lane`, and the thread goes on behind
-// it: with the task that is returned.
+// it: with the task that is returned. What a call launches comes behind all of it, so that the wait
+// is before a call.
 TaskId AddWait(const Stall& s, NameId name, LaneId lane, Graph& graph) {
   const Task before = graph.task(s.task);
+  const bool call = !s.gap && before.kind == TaskKind::kCall && before.lane_prev.valid();
+  const TaskId from = call ? before.lane_prev : s.task;
+  const bool at_end = s.gap || call;
   const Instant begin = before.recorded_start + (s.gap ? before.duration : Duration{});
-  const TaskId work = graph.Append({.recorded_start = begin,
-                                    .duration = s.time,
+  const Duration ahead = call ? graph.task(from).gap : Duration{};
+  const TaskId work = graph.Append({.recorded_start = begin - ahead,
+                                    .duration = call ? ahead + s.taken() : s.time,
                                     .name = name,
                                     .lane = lane,
                                     .scope = before.scope,
@@ -98,21 +105,21 @@ TaskId AddWait(const Stall& s, NameId name, LaneId lane, Graph& graph) {
                                     .kind = TaskKind::kHost});
   Task& piece = graph.mutable_task(s.task);
   if (!s.gap) piece.duration = s.kept;
-  piece.gap = s.gap ? s.kept : Duration{};
-  const TaskId wait = graph.InsertAfter(s.task, {.recorded_start = begin + s.kept,
-                                                 .gap = s.gap ? Duration{} : before.gap,
-                                                 .name = name,
-                                                 .lane = before.lane,
-                                                 .scope = before.scope,
-                                                 .layer = before.layer,
-                                                 .step = before.step,
-                                                 .kind = TaskKind::kWait});
-  graph.AddEdge({.from = s.task,
+  if (!call) piece.gap = s.gap ? s.kept : Duration{};
+  const TaskId wait = graph.InsertAfter(from, {.recorded_start = call ? begin : begin + s.kept,
+                                               .gap = at_end ? Duration{} : before.gap,
+                                               .name = name,
+                                               .lane = before.lane,
+                                               .scope = before.scope,
+                                               .layer = before.layer,
+                                               .step = before.step,
+                                               .kind = TaskKind::kWait});
+  graph.AddEdge({.from = from,
                  .to = work,
                  .rule = Rule::kHandOff,
-                 .from_anchor = s.gap ? Anchor::kEnd : Anchor::kStart});
+                 .from_anchor = at_end ? Anchor::kEnd : Anchor::kStart});
   graph.AddEdge({.from = work, .to = wait, .rule = Rule::kHandOff, .to_anchor = Anchor::kEnd});
-  return wait;
+  return call ? s.task : wait;
 }
 
 // What a stream waited for a batch, as a task in which the batch is fetched, too.

@@ -45,6 +45,7 @@ struct Stall {
   std::string what;  // "delta_r2", "cudaLaunchKernel in aten::cudnn_convolution"
   Duration time;     // as recorded
   Duration kept;     // what such work takes otherwise, which stays
+  bool far = false;  // of FindFarLonger(): found by its place in the step
   Duration taken() const { return time - kept; }
   bool is_operator() const { return kind != StallKind::kOutside && kind != StallKind::kBatch; }
 };
@@ -62,7 +63,7 @@ struct Stalls {
   bool no_step = false;
   // Whether any of the waits are operators.
   bool holds_operators() const {
-    return std::ranges::any_of(waits, [](const Stall& s) { return s.is_operator(); });
+    return std::ranges::any_of(waits, [](const Stall& s) { return s.is_operator() && !s.far; });
   }
 };
 
@@ -114,7 +115,7 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph);
 // begins so long after the operation before it as the stream had nothing to do meanwhile, whoever
 // launches it then. So an option that launches ahead of the GPU does not hide the wait. Of a wait
 // for a batch that is all: its own time stays where it is, and what takes it away (no-data-wait)
-// takes this, too. Ranks that
+// takes this, too. Of what is `far` longer streams wait for all (TakeWhatItCosts()). Ranks that
 // are played together wait for one another, so that a timeline of one of them alone says nothing.
 // O(tasks + stalls * streams * log tasks).
 void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* timeline = nullptr);

@@ -12,6 +12,7 @@
 #include "report/questions/busy_before.h"
 #include "report/questions/copy_findings.h"
 #include "report/questions/delay_findings.h"
+#include "report/questions/far_longer.h"
 #include "report/questions/first_step.h"
 #include "report/questions/gpu_findings.h"
 #include "report/questions/launch_findings.h"
@@ -106,6 +107,7 @@ class Findings {
     TellBusyBefore();
     FindLongCall();
     for (Finding& f : FindingsOfOpStalls(graph_)) out_.push_back(std::move(f));
+    if (auto far = FindingOfFarLonger(graph_, stalls_)) out_.push_back(*std::move(far));
     for (Finding& f : FindingsOfCopies(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
     }

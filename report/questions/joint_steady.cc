@@ -50,7 +50,7 @@ absl::StatusOr<std::optional<Duration>> StepWithoutWaits(const JointRun& run, un
   for (size_t r = 0; r < run.built.size(); ++r) {
     without.push_back(run.built[r].graph);
     std::vector<Stall> operators = run.stalls[r].waits;
-    std::erase_if(operators, [](const Stall& s) { return !s.is_operator(); });
+    std::erase_if(operators, [](const Stall& s) { return !s.is_operator() || s.far; });
     TakeOut(operators, without.back());
     graphs.push_back(&without.back());
   }
@@ -108,7 +108,9 @@ absl::Status MakeRanksSteady(JointRun& run, unsigned jobs) {
       first->text = WithBoth(*first, run.steady->recorded, run.steady->step);
     }
   }
-  const auto held_up = std::ranges::find(run.findings, FindingKind::kOpStalls, &Finding::kind);
+  const auto held_up = std::ranges::find_if(run.findings, [](const Finding& f) {
+    return f.kind == FindingKind::kOpStalls && f.about == About::kStep;
+  });
   if (held_up != run.findings.end()) {
     held_up->text += kHeldUpStays;
     DD_ASSIGN_OR_RETURN(run.not_held_up, StepWithoutWaits(run, jobs));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/median.h"
+#include "report/questions/far_longer.h"
 #include "report/windows.h"
 #include "transforms/analysis/loader.h"
 
@@ -96,8 +97,10 @@ void AddLongerThanElsewhere(const Graph& graph, Stalls& stalls) {
   std::set<std::pair<TaskId, bool>> known;
   for (const Stall& s : stalls.all) known.emplace(s.task, s.gap);
   for (const Stall& s : stalls.waits) known.emplace(s.task, s.gap);
-  for (Stall& s : FindLongerThanElsewhere(graph)) {
-    if (!known.contains({s.task, s.gap})) stalls.waits.push_back(std::move(s));
+  for (auto* find : {FindLongerThanElsewhere, FindFarLonger}) {
+    for (Stall& s : find(graph)) {
+      if (!known.contains({s.task, s.gap})) stalls.waits.push_back(std::move(s));
+    }
   }
 }
 

@@ -16,7 +16,8 @@ namespace daydream {
 // calls the program paused behind. `kept` is that median: what lies beyond it is not the work that
 // each step does, and it stays when that work is gone. Nothing of one step alone. O(tasks).
 std::vector<Stall> FindLongerThanElsewhere(const Graph& graph);
-// They are `waits`, but for what is known to be a stall.
+// They are `waits`, and so are calls and operators of FindFarLonger(), but for what is
+// known to be a stall.
 void AddLongerThanElsewhere(const Graph& graph, Stalls& stalls);
 
 }  // namespace daydream

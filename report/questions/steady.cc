@@ -1,10 +1,15 @@
 // The steady step: what findings say about a recording, put into its graph and its replay.
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
+#include "report/questions/far_longer.h"
 #include "report/questions/findings.h"
 #include "report/questions/longer_than_elsewhere.h"
 #include "report/questions/op_stalls.h"
@@ -73,25 +78,60 @@ absl::StatusOr<bool> LeaveOutEarlierWork(const std::vector<Finding>& findings, B
   return true;
 }
 
-// What may happen once is taken for that only where steps are shorter without it, several of them
-// by a fourth of what it takes: the rest may be beside the step's way.
-absl::Status KeepWhatTakesNothing(const Graph& graph, Stalls& stalls) {
-  const auto counted = static_cast<int64_t>(CountedSteps(graph).size());
-  if (stalls.all.empty() || stalls.no_step || counted == 0) return absl::OkStatus();
+absl::StatusOr<Duration> StepWithout(const Graph& graph, const std::vector<Stall>& stalls) {
   Graph without = graph;
-  TakeOut(stalls.all, without);
-  DD_ASSIGN_OR_RETURN(const Timeline recorded, Simulate(graph));
+  TakeOut(stalls, without);
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(without));
-  const Duration step = StepTime(graph, recorded);
-  const Duration least = counted == 1 ? step.Scaled(kLeastEarlier) : stalls.taken / counted / 4;
-  if (StepTime(without, timeline) > step - least) {
-    // Nothing saves what no work takes.
-    for (Stall& s : stalls.all) {
-      if (s.kind == StallKind::kOutside && counted > 1) stalls.waits.push_back(std::move(s));
-    }
-    stalls.all.clear();
-    stalls.taken = {};
+  return StepTime(without, timeline);
+}
+
+// Back into the step: nothing saves what no work takes.
+void Keep(std::vector<Stall> kept, size_t counted, Stalls& stalls) {
+  for (Stall& s : kept) {
+    if (s.kind == StallKind::kOutside && counted > 1) stalls.waits.push_back(std::move(s));
   }
+}
+
+std::vector<Stall> TakeKind(StallKind kind, std::vector<Stall>& stalls) {
+  const auto first = std::stable_partition(stalls.begin(), stalls.end(),
+                                           [&](const Stall& s) { return s.kind != kind; });
+  std::vector<Stall> taken(std::make_move_iterator(first), std::make_move_iterator(stalls.end()));
+  stalls.erase(first, stalls.end());
+  return taken;
+}
+
+// What may happen once is taken for that only where steps are shorter without it, several of them
+// by a fourth of what it takes: the rest may be beside the step's way. All of it together is asked
+// first, then each kind beside the others, which are taken out.
+absl::Status KeepWhatTakesNothing(const Graph& graph, Stalls& stalls) {
+  const size_t counted = CountedSteps(graph).size();
+  if (stalls.all.empty() || stalls.no_step || counted == 0) return absl::OkStatus();
+  const auto least = [&](const std::vector<Stall>& some) {
+    std::vector<const Stall*> all;
+    for (const Stall& s : some) all.push_back(&s);
+    return TakenTogether(graph, std::move(all)) / static_cast<int64_t>(counted) / 4;
+  };
+  DD_ASSIGN_OR_RETURN(const Timeline recorded, Simulate(graph));
+  const Duration step = StepTime(graph, recorded);
+  DD_ASSIGN_OR_RETURN(Duration without, StepWithout(graph, stalls.all));
+  if (without > step - (counted == 1 ? step.Scaled(kLeastEarlier) : least(stalls.all))) {
+    Keep(std::exchange(stalls.all, {}), counted, stalls);
+  }
+  std::set<StallKind> kinds;
+  for (const Stall& s : stalls.all) kinds.insert(s.kind);
+  for (const StallKind kind : kinds) {
+    if (counted == 1 || kinds.size() == 1) break;
+    std::vector<Stall> others = stalls.all;
+    std::vector<Stall> some = TakeKind(kind, others);
+    DD_ASSIGN_OR_RETURN(const Duration with, StepWithout(graph, others));
+    if (with - without >= least(some)) continue;
+    stalls.all = std::move(others);
+    without = with;
+    Keep(std::move(some), counted, stalls);
+  }
+  std::vector<const Stall*> all;
+  for (const Stall& s : stalls.all) all.push_back(&s);
+  stalls.taken = TakenTogether(graph, std::move(all));
   return absl::OkStatus();
 }
 
@@ -110,7 +150,8 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   health.findings = FindFindings(built, health.stalls, replay);
   DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));
   for (Finding& f : health.findings) {
-    if (f.kind != FindingKind::kOpStalls || !health.stalls.holds_operators()) continue;
+    if (f.kind != FindingKind::kOpStalls || f.about != About::kStep) continue;
+    if (!health.stalls.holds_operators()) continue;
     f.text += kHeldUpStays;
   }
   if (!health.stalls.all.empty() || takes_busy) {
@@ -121,7 +162,8 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     // The first of both, which are sorted by what they take.
     for (Finding& f : health.findings) {
       const bool before = takes_busy && f.kind == FindingKind::kCutStep;
-      const bool held = f.kind == FindingKind::kOpStalls && !health.stalls.holds_operators();
+      const bool held = f.kind == FindingKind::kOpStalls && f.about == About::kStep &&
+                        !health.stalls.holds_operators();
       if (!before && !held && !TellsOfOneTime(f)) continue;
       // What it may take is what is told.
       if (before) f.text.resize(std::min(f.text.find("; where steps follow"), f.text.size()));
@@ -129,6 +171,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
       break;
     }
   }
+  DD_RETURN_IF_ERROR(TakeWhatItCosts(health.stalls.waits, built.graph));
   if (!health.stalls.waits.empty()) {
     DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(built.graph));
     KeepAsWaits(health.stalls.waits, built.graph, &timeline);

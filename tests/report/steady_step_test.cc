@@ -134,5 +134,43 @@ TEST(SteadyStep, WhatMakesNoStepLongerDoesNotHappenOnce) {
   EXPECT_EQ(replay->steady, std::nullopt);
 }
 
+// The same recording, everything of it held up for 25 ms inside of one launch.
+TEST(SteadyStep, WhatMakesNoStepLongerIsNotNamedBesideWhatDoes) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces";
+  auto read = ImportFile((RealTraceFolder() / "loader/resnet50-v100.workers4.a.json.gz").string());
+  ASSERT_TRUE(read.ok()) << read.status();
+  const Trace& trace = **read;
+  std::vector<Instant> launches;
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    if (trace.kind[row] == EventKind::kCall && trace.Name(trace.name[row]) == "cudaLaunchKernel") {
+      launches.push_back(trace.start[row]);
+    }
+  }
+  std::ranges::sort(launches);
+  const Instant at = launches[launches.size() / 2];
+  const Duration held = Duration::Ms(25);
+  auto later = std::make_shared<Trace>(trace);
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    const bool host = !IsGpuWork(trace.kind[row]) && trace.kind[row] != EventKind::kSync;
+    if (trace.start[row] > at) {
+      later->start[row] = trace.start[row] + held;
+    } else if (host && trace.End(row) > at) {
+      later->duration[row] += held;
+    }
+  }
+  auto built = BuildGraph(later);
+  ASSERT_TRUE(built.ok()) << built.status();
+  auto replay = CheckReplay(*built, nullptr);
+  ASSERT_TRUE(replay.ok());
+  auto health = MakeSteady(*built, *replay);
+  ASSERT_TRUE(health.ok());
+  ASSERT_FALSE(health->findings.empty());
+  const Finding& once = health->findings.front();
+  EXPECT_EQ(once.kind, FindingKind::kOneTime);
+  EXPECT_NEAR(once.time.ms(), 25, 0.1) << once.text;
+  EXPECT_THAT(once.text, testing::HasSubstr("without what happens once: cudaLaunchKernel in"));
+  EXPECT_NEAR((replay->measured - health->steady).ms(), 25.0 / 5, 0.5) << once.text;
+}
+
 }  // namespace
 }  // namespace daydream
