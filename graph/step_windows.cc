@@ -60,7 +60,6 @@ void StepMarks::FindLaunches(StepOf step_of) {
   while (last > first && !counts(last - 1)) --last;
   // One counts, or no launch is known before it.
   if (last < first + 2 || !HasGpu(first - 1) || steps[first - 1].backlog) return;
-  if (!steps[first].host_led) return;
   launches_.resize(last);
   std::vector<bool> launches(graph_.size(), false);
   for (const Edge& e : graph_.edges()) {
@@ -189,6 +188,8 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                   .any = of.any,
                   .counts = graph.steps()[s].measured,
                   .backlog = graph.steps()[s].backlog,
+                  .host_led = graph.steps()[s].host_led,
+                  .recorded = graph.steps()[s].recorded_period,
                   .first = of.first[static_cast<size_t>(of.by)],
                   .last = of.last[static_cast<size_t>(last)],
                   .host = of.host};
@@ -274,20 +275,38 @@ StepWindow WindowOf(std::span<const StepExtent> extents, size_t s, Instant befor
   return {std::min(before, own.last), own.last};
 }
 
-// Where steps waited for their host, and their launches are further apart than their ends.
-void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> windows) {
+// The counted steps that launches are known of, and the one before them: [first, last).
+std::optional<std::pair<size_t, size_t>> Launched(std::span<const StepExtent> extents) {
   size_t first = 0, last = extents.size();
   while (first < last && !extents[first].launched.has_value()) ++first;
   while (last > first && !extents[last - 1].launched.has_value()) --last;
-  if (last < first + 2 || (first > 0 && extents[first].counts)) return;
+  if (last < first + 2 || (first > 0 && extents[first].counts)) return std::nullopt;
   for (size_t s = first; s < last; ++s) {
-    if (!extents[s].launched.has_value()) return;  // an edit took all launches of a step
+    if (!extents[s].launched.has_value()) return std::nullopt;  // an edit took all of a step
   }
+  return std::pair(first, last);
+}
+
+// Where the launches of steps are further apart than their ends. Of steps the first of which found
+// a GPU with work, a host that lost some of its lead launches slower than a GPU ends: there the
+// steps are no longer than they were recorded.
+void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> windows) {
+  const auto steps = Launched(extents);
+  if (!steps.has_value()) return;
+  const auto [first, last] = *steps;
   const StepExtent &before = extents[first], &end = extents[last - 1];
-  if (*end.launched - *before.launched <= end.last - before.last) return;
-  for (size_t s = first + 1; s < last; ++s) {
-    windows[s] = {std::min(*extents[s - 1].launched, *extents[s].launched), *extents[s].launched};
+  const Duration ends = end.last - before.last, launches = *end.launched - *before.launched;
+  if (extents[first + 1].host_led) {
+    if (launches <= ends) return;
+    for (size_t s = first + 1; s < last; ++s) {
+      windows[s] = {std::min(*extents[s - 1].launched, *extents[s].launched), *extents[s].launched};
+    }
+    return;
   }
+  Duration recorded;
+  for (size_t s = first + 1; s < last; ++s) recorded += extents[s].recorded;
+  const Duration least = std::min(launches, recorded);
+  if (least > ends) windows[first + 1].begin = windows[first + 1].begin - (least - ends);
 }
 
 // For how long the host of `s` lets the GPU stand idle before it begins.

@@ -24,10 +24,13 @@ struct StepWindow {
 // what the host does before the first GPU work of a step is time of that step, and windows of
 // neighbours meet: together they take from the end of the one before to the end of the last.
 //
-// GPU work that ends behind its host ends the sooner the faster it is. Where all counted steps
-// waited for their host when they were recorded (GraphStep::host_led), they take together no less
-// than from the last launch before them to their last, as they arrive at the GPU: that is what the
-// host takes. Where that is longer, their windows go from one of these to the next.
+// GPU work that ends behind its host ends the sooner the faster it is. So the steps that count take
+// together no less than from the last launch before them to their last, as they arrive at the GPU:
+// that is what the host takes. Where the first of them found an idle GPU when it was recorded
+// (GraphStep::host_led) and that is longer, their windows go from one of these launches to the
+// next. Else a host may have lost lead over its GPU, and launched slower than that worked: for
+// launches the steps are no longer than they were recorded, and the window of the first begins
+// earlier.
 //
 // A step before it that does not count, such as one whose layers were marked, may keep its host
 // busy behind its GPU work. That is time of the next step only as far as the host of other steps
@@ -56,9 +59,11 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
 // First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
 struct StepExtent {
   bool gpu = false;
-  bool any = false;      // else it has no tasks
-  bool counts = true;    // GraphStep::measured
-  bool backlog = false;  // GraphStep::backlog
+  bool any = false;        // else it has no tasks
+  bool counts = true;      // GraphStep::measured
+  bool backlog = false;    // GraphStep::backlog
+  bool host_led = false;   // GraphStep::host_led
+  Duration recorded = {};  // GraphStep::recorded_period
   Instant first, last;
   std::optional<Instant> host_begin = {};  // first start of its host tasks
   std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
@@ -89,8 +94,8 @@ class StepMarks {
   // The only step that counts; none when there are more, or fewer.
   std::optional<size_t> lone() const { return lone_; }
   static std::optional<size_t> LoneOf(const Graph& graph);  // O(steps)
-  // Of the steps that count and of the one before them, where all that count found an idle GPU: the
-  // calls that can be the last to launch GPU work, one a lane. Empty for all others.
+  // Of the steps that count, two or more, and of the one before them, where launches of that are
+  // known: the calls that can be the last to launch GPU work, one a lane. Empty for all others.
   struct Launch {
     TaskId task;
     Duration lag;  // from the call, its end or its start, to where its GPU work may start

@@ -233,10 +233,14 @@ struct StepBatch::Impl {
   StepExtent ExtentOf(size_t step, Instants at) const {
     const auto row = [&](TaskId t) { return size_t{contracted.row_of[t.index()]} * at.stride; };
     const Candidates& c = candidates.of_step[step];
+    static const GraphStep kOnly;
+    const GraphStep& of_graph = graph.steps().empty() ? kOnly : graph.steps()[step];
     StepExtent extent{.gpu = candidates.has_gpu(step),
                       .any = !c.last.empty(),
-                      .counts = graph.steps().empty() || graph.steps()[step].measured,
-                      .backlog = !graph.steps().empty() && graph.steps()[step].backlog,
+                      .counts = of_graph.measured,
+                      .backlog = of_graph.backlog,
+                      .host_led = of_graph.host_led,
+                      .recorded = of_graph.recorded_period,
                       .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
                       .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};
     for (TaskId t : c.first) {
