@@ -58,8 +58,9 @@ void StepMarks::FindLaunches(StepOf step_of) {
   size_t first = 1, last = by_.size();
   while (first < by_.size() && !counts(first)) ++first;
   while (last > first && !counts(last - 1)) --last;
+  const bool lone = last == first + 1 && first == lone_;
   // One counts, or no launch is known before it.
-  if (last < first + 2 || !HasGpu(first - 1) || steps[first - 1].backlog) return;
+  if (!lone && (last < first + 2 || !HasGpu(first - 1) || steps[first - 1].backlog)) return;
   launches_.resize(last);
   std::vector<bool> launches(graph_.size(), false);
   for (const Edge& e : graph_.edges()) {
@@ -126,8 +127,9 @@ void BeginBehindWaits(const StepMarks& marks, std::span<const Instant> start,
   Instant arrives = kLate;
   for (const StepMarks::Wait& wait : marks.waits())
     arrives = std::min(arrives, start[wait.task.index()] - wait.lag);
-  Instant& begin = extents[*marks.lone()].host->begin;
-  begin = std::max(begin, arrives);
+  StepExtent& lone = extents[*marks.lone()];
+  lone.host->begin = std::max(lone.host->begin, arrives);
+  lone.host_led = false;
 }
 
 }  // namespace
@@ -140,7 +142,6 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     By by = By::kAll;
     std::array<Instant, 3> first = {kLate, kLate, kLate}, last = {kEarly, kEarly, kEarly};
     std::optional<StepWindow> host;
-    Instant host_begin = kLate;
     bool any = false;
   };
   const size_t steps = graph.steps().size();
@@ -153,9 +154,7 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     of.by = std::max(of.by, By{mark.by});
     of.first[mark.by] = std::min(of.first[mark.by], first);
     of.last[mark.by] = std::max(of.last[mark.by], last);
-    if (!mark.host) return;
-    of.host_begin = std::min(of.host_begin, first);
-    if (mark.step != lone) return;
+    if (mark.step != lone || !mark.host) return;
     if (!of.host.has_value()) of.host = {first, last};
     of.host->begin = std::min(of.host->begin, first);
     of.host->end = std::max(of.host->end, last);
@@ -193,7 +192,6 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                   .first = of.first[static_cast<size_t>(of.by)],
                   .last = of.last[static_cast<size_t>(last)],
                   .host = of.host};
-    if (of.host_begin != kLate) extents[s].host_begin = of.host_begin;
     for (const StepMarks::Launch& l : marks.launches(s)) {
       const std::span<const Instant> at = l.from == Anchor::kEnd ? end : start;
       const Instant arrives = at[l.task.index()] + l.lag;
@@ -262,17 +260,27 @@ StepWindow LoneWindow(const StepExtent& own) {
   return own.gpu && gpu.length() > host.length() ? gpu : host;
 }
 
+// Of the lone step with GPU work before it.
+StepWindow LoneWindowBehind(const StepExtent& previous, const StepExtent& own) {
+  const StepWindow& host = *own.host;
+  // The GPU was done with the step before while the host worked on this one, and waited for it:
+  // what each had behind its host does not matter. What the host does when all is done is the end
+  // of the recording.
+  if (own.host_led && previous.last > host.begin && own.launched.has_value()) {
+    const Instant end = host.end <= own.last ? host.end : *own.launched;
+    return {host.begin, std::max(end, host.begin)};
+  }
+  return {std::min(std::max(previous.last, host.begin), own.last), own.last};
+}
+
 // `before`: where the step before ended, if it did.
 StepWindow WindowOf(std::span<const StepExtent> extents, size_t s, Instant before) {
   const StepExtent &own = extents[s], &previous = extents[s - 1];
   if (own.gpu && (!previous.gpu || previous.backlog)) {
     if (const auto window = AsOthersBegin(extents, s)) return *window;
   }
-  if (own.host.has_value()) {
-    if (!own.gpu || !previous.gpu) return LoneWindow(own);
-    before = std::max(before, own.host->begin);
-  }
-  return {std::min(before, own.last), own.last};
+  if (!own.host.has_value()) return {std::min(before, own.last), own.last};
+  return own.gpu && previous.gpu ? LoneWindowBehind(previous, own) : LoneWindow(own);
 }
 
 // The counted steps that launches are known of, and the one before them: [first, last).
@@ -281,6 +289,7 @@ std::optional<std::pair<size_t, size_t>> Launched(std::span<const StepExtent> ex
   while (first < last && !extents[first].launched.has_value()) ++first;
   while (last > first && !extents[last - 1].launched.has_value()) --last;
   if (last < first + 2 || (first > 0 && extents[first].counts)) return std::nullopt;
+  if (extents[last - 1].host.has_value()) return std::nullopt;  // the lone step
   for (size_t s = first; s < last; ++s) {
     if (!extents[s].launched.has_value()) return std::nullopt;  // an edit took all of a step
   }
@@ -309,34 +318,6 @@ void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> win
   if (least > ends) windows[first + 1].begin = windows[first + 1].begin - (least - ends);
 }
 
-// For how long the host of `s` lets the GPU stand idle before it begins.
-std::optional<Duration> HostComesLate(std::span<const StepExtent> extents,
-                                      std::span<const StepWindow> windows, size_t s) {
-  if (!extents[s].host_begin.has_value() || !extents[s - 1].gpu) return std::nullopt;
-  return std::max(*extents[s].host_begin - windows[s - 1].end, {});
-}
-
-// What the host does at the end of a step that does not count, behind its GPU work, is time of the
-// step behind it only as far as other steps have as much.
-void LeaveWhatOthersDoNot(std::span<const StepExtent> extents, std::span<StepWindow> windows) {
-  Duration sum;
-  int64_t others = 0;
-  for (size_t s = 1; s < extents.size(); ++s) {
-    if (!extents[s].counts || !extents[s - 1].counts) continue;
-    const std::optional<Duration> late = HostComesLate(extents, windows, s);
-    if (!late.has_value()) continue;
-    sum += *late;
-    ++others;
-  }
-  if (others == 0) return;
-  for (size_t s = 1; s < extents.size(); ++s) {
-    if (!extents[s].counts || extents[s - 1].counts || extents[s - 1].backlog) continue;
-    if (!HostComesLate(extents, windows, s).has_value()) continue;
-    Instant& begin = windows[s].begin;
-    begin = std::max(begin, std::min(*extents[s].host_begin - sum / others, windows[s].end));
-  }
-}
-
 }  // namespace
 
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
@@ -352,8 +333,21 @@ std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
     before = own.last;
   }
   GoByLaunches(extents, windows);
-  LeaveWhatOthersDoNot(extents, windows);
   return windows;
+}
+
+void RecordPeriods(Graph& graph) {
+  std::vector<Instant> start, end;
+  for (const Task& t : graph.tasks()) {
+    start.push_back(t.recorded_start);
+    end.push_back(t.recorded_start + t.duration);
+  }
+  std::vector<StepExtent> extents = StepExtents(graph, start, end);
+  for (StepExtent& e : extents) e.recorded = {};
+  const std::vector<StepWindow> windows = StepWindows(extents);
+  for (size_t s = 1; s < windows.size(); ++s) {
+    graph.mutable_step(s).recorded_period = windows[s].length();
+  }
 }
 
 }  // namespace daydream

@@ -32,10 +32,6 @@ struct StepWindow {
 // launches the steps are no longer than they were recorded, and the window of the first begins
 // earlier.
 //
-// A step before it that does not count, such as one whose layers were marked, may keep its host
-// busy behind its GPU work. That is time of the next step only as far as the host of other steps
-// has as much to do there, in the mean.
-//
 // Where no GPU work is known before a step, or only some whose launch was not recorded
 // (GraphStep::backlog), so that an edit does not tell where it would end, its window begins as long
 // before its first GPU work as those of the steps behind it do, in the mean of those that count.
@@ -45,8 +41,9 @@ struct StepWindow {
 // count: they take no time but still mark a place.
 //
 // Where one step counts, it begins no earlier than its host does: earlier GPU work that is made
-// faster ends earlier, but the step is no longer for it. Where no GPU work lies before or behind
-// it, its window is that of its host work, or of its GPU work when that takes longer.
+// faster ends earlier, but the step is no longer for it. Where its host had begun when that work
+// ended, and the GPU then waited, its window is that of the host. Where no GPU work lies before or
+// behind it, its window is that of its host work, or of its GPU work when that takes longer.
 //
 // The end of a step's GPU work follows the host while the host is the bottleneck and the GPU's
 // backlog while the GPU is, so the windows of a steady run have the steady period in both cases
@@ -62,10 +59,9 @@ struct StepExtent {
   bool any = false;        // else it has no tasks
   bool counts = true;      // GraphStep::measured
   bool backlog = false;    // GraphStep::backlog
-  bool host_led = false;   // GraphStep::host_led
+  bool host_led = false;   // GraphStep::host_led, of a step that waits for no work before it
   Duration recorded = {};  // GraphStep::recorded_period
   Instant first, last;
-  std::optional<Instant> host_begin = {};  // first start of its host tasks
   std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
   std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
 };
@@ -94,8 +90,9 @@ class StepMarks {
   // The only step that counts; none when there are more, or fewer.
   std::optional<size_t> lone() const { return lone_; }
   static std::optional<size_t> LoneOf(const Graph& graph);  // O(steps)
-  // Of the steps that count, two or more, and of the one before them, where launches of that are
-  // known: the calls that can be the last to launch GPU work, one a lane. Empty for all others.
+  // Of the steps that count and of the one before them, where launches of that are known, and of
+  // the lone step: the calls that can be the last to launch GPU work, one a lane. Empty for all
+  // others.
   struct Launch {
     TaskId task;
     Duration lag;  // from the call, its end or its start, to where its GPU work may start
@@ -146,5 +143,9 @@ std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant>
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark> marks,
                                     std::span<const Instant> start, std::span<const Instant> end);
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);
+
+// GraphStep::recorded_period anew, of a graph as it was recorded in which other steps count now:
+// where these were limited by their host, it depends on which they are. O(tasks).
+void RecordPeriods(Graph& graph);
 
 }  // namespace daydream

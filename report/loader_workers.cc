@@ -34,9 +34,13 @@ LoaderWait WaitIn(const Graph& graph, const LoaderScopes& loader, const Fetch& f
   return wait;
 }
 
-// A call that waited and the one before it that did, between which the workers were busy. What
-// steps that do not count do is not to move the first that counts: there the first call stands for
-// the one before.
+Instant ReceivedAt(const Graph& graph, const Fetch& fetch) {
+  return graph.tables().scopes[fetch.scope.index()].end;
+}
+
+// A call that waited and the one before it that did, between which the workers were busy. The first
+// step that counts follows one that does not: the batch of that is the one before, but where it
+// came so much earlier that the step held the workers up, and not they the step.
 struct Handover {
   size_t before, at;
 };
@@ -53,10 +57,19 @@ std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>
   if (waited.size() < kLeastWaits || usual > kMostTogether) return {};
   size_t first = 0;
   while (first < fetches.size() && !Counts(graph, fetches[first])) ++first;
+  const auto time = [&](const Handover& h) {
+    return ReceivedAt(graph, fetches[h.at]) - ReceivedAt(graph, fetches[h.before]);
+  };
   std::vector<Handover> out;
   for (size_t i = 1; i < waited.size(); ++i) {
-    if (apart[i - 1] > std::max(kAhead, 2 * usual) || waited[i] <= first) continue;
-    out.push_back({std::max(waited[i - 1], first), waited[i]});
+    if (apart[i - 1] > std::max(kAhead, 2 * usual) || waited[i] < first) continue;
+    out.push_back({waited[i - 1], waited[i]});
+  }
+  if (out.size() > 1 && out[0].before < first) {
+    std::vector<Duration> others;
+    for (size_t i = 1; i < out.size(); ++i) others.push_back(time(out[i]));
+    if (time(out[0]) > Median(others) * 2) out[0].before = first;
+    if (out[0].before == out[0].at) out.erase(out.begin());
   }
   if (out.size() + 1 < kLeastWaits) out.clear();
   return out;
@@ -64,7 +77,7 @@ std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>
 
 LoaderWorkers About(const Graph& graph, const std::vector<Fetch>& fetches,
                     const std::vector<Handover>& handovers) {
-  const auto end = [&](size_t k) { return graph.tables().scopes[fetches[k].scope.index()].end; };
+  const auto end = [&](size_t k) { return ReceivedAt(graph, fetches[k]); };
   Duration time;
   std::vector<size_t> batches;
   int64_t all = 0;

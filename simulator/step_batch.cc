@@ -20,10 +20,9 @@ namespace {
 // grow from task to task, but after a negative gap; ends likewise, but before a task that
 // overlaps. So a few tasks a step and lane are enough.
 struct Candidates {
-  std::vector<TaskId> first, last;  // first: only where StepMarks::FirstsMatter()
-  std::vector<TaskId> host_first;   // a lane each
-  std::vector<TaskId> host_last;    // as host_first, of the lone step
-  std::vector<TaskId> round_last;   // as host_last, of rounds (simulator/lone_step.h)
+  std::vector<TaskId> first, last;            // first: only where StepMarks::FirstsMatter()
+  std::vector<TaskId> host_first, host_last;  // of the lone step, a lane each
+  std::vector<TaskId> round_last;             // as host_last, of rounds (simulator/lone_step.h)
 };
 
 class CandidateFinder {
@@ -35,7 +34,7 @@ class CandidateFinder {
     for (const GraphLane& lane : g.lanes()) {
       if (firsts) Walk(lane.first, true);
       Walk(lane.last, false);
-      if (!one_) FindHost(lane);
+      if (marks_.lone().has_value() && !one_) FindHost(lane, *marks_.lone());
       for (size_t s = 0; rounds && s < of_step.size(); ++s) {
         const TaskId last = LastOfHost(lane, s);
         if (last.valid()) of_step[s].round_last.push_back(last);
@@ -53,16 +52,12 @@ class CandidateFinder {
   std::vector<Candidates> of_step;
 
  private:
-  void FindHost(const GraphLane& lane) {
-    ++walk_;
-    seen_.resize(of_step.size());
-    for (TaskId t = lane.first; t.valid(); t = g_.task(t).lane_next) {
-      const size_t step = g_.task(t).step;
-      if (!IsHost(g_.task(t).kind) || step >= of_step.size() || seen_[step] == walk_) continue;
-      seen_[step] = walk_;
-      of_step[step].host_first.push_back(t);
-      if (step == marks_.lone()) of_step[step].host_last.push_back(LastOfHost(lane, step));
-    }
+  void FindHost(const GraphLane& lane, size_t step) {
+    TaskId first = lane.first;
+    while (first.valid() && !IsHostOf(first, step)) first = g_.task(first).lane_next;
+    if (!first.valid()) return;
+    of_step[step].host_first.push_back(first);
+    of_step[step].host_last.push_back(LastOfHost(lane, step));
   }
 
   bool IsHostOf(TaskId t, size_t step) const {
@@ -250,11 +245,7 @@ struct StepBatch::Impl {
       extent.last.ns = std::max(extent.last.ns, at.end[row(t)]);
     }
     if (c.first.empty()) extent.first = extent.last;  // no window depends on it
-    for (TaskId t : c.host_first) {
-      const Instant begin = {at.start[row(t)]};
-      extent.host_begin = std::min(extent.host_begin.value_or(begin), begin);
-    }
-    for (size_t i = 0; i < c.host_last.size(); ++i) {
+    for (size_t i = 0; i < c.host_first.size(); ++i) {
       const StepWindow lane = {{at.start[row(c.host_first[i])]}, {at.end[row(c.host_last[i])]}};
       if (i == 0) extent.host = lane;
       extent.host->begin = std::min(extent.host->begin, lane.begin);
@@ -272,6 +263,7 @@ struct StepBatch::Impl {
       arrives = std::min(arrives, start_ns - wait.lag.ns);
     }
     extent.host->begin.ns = std::max(extent.host->begin.ns, arrives);
+    extent.host_led = false;
     return extent;
   }
 

@@ -1,9 +1,9 @@
 #include "report/predict/step_places.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
-
-#include "absl/container/flat_hash_map.h"
+#include <vector>
 
 namespace daydream {
 namespace {
@@ -30,12 +30,13 @@ struct OfName {
 StepPlaces FindStepPlaces(const Graph& graph, absl::FunctionRef<bool(const Task&)> counts) {
   StepPlaces found;
   found.of_task.assign(graph.size(), StepPlaces::kNone);
-  absl::flat_hash_map<NameId, OfName> names;
+  // Not a map of abseil: one that gets no memory to grow is broken, and ends the program.
+  std::unordered_map<uint32_t, OfName> names;
   for (size_t l = 0; l < graph.lanes().size(); ++l) {
     for (TaskId t = graph.lane(LaneId(l)).first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
       if (!counts(task)) continue;
-      OfName& name = names[task.name];
+      OfName& name = names[static_cast<uint32_t>(task.name.index())];
       if (name.lane != LaneId(l)) {
         name.lane = LaneId(l);
         name.met.clear();

@@ -49,6 +49,7 @@ BuiltGraph WithSteps(BuiltGraph built, const StepRange& range) {
   for (size_t i = 0; i < graph.steps().size(); ++i) {
     graph.mutable_step(i).measured = range.first + before <= i && i <= range.last + before;
   }
+  RecordPeriods(graph);
   return built;
 }
 

@@ -33,12 +33,12 @@ Timeline Replay(const Graph& graph) {
   return *std::move(timeline);
 }
 
-TEST(Windows, TheLastOneBeginsWhereItsStepWaitsForTheHost) {
+TEST(Windows, BeginWhereTheKernelBeforeEndsAndTheGpuWaitsForTheHost) {
   const Graph graph = Loader();
   const std::vector<Window> windows = CountedWindows(graph, Replay(graph));
   ASSERT_EQ(windows.size(), 3u);
-  EXPECT_EQ(windows[1].end.ns, 345'000);
-  EXPECT_EQ(windows[2].begin.ns, 295'000) << "the end of the kernel before, not 345 us";
+  EXPECT_EQ(windows[1].end.ns, 295'000) << "not 345 us, where the next kernel starts";
+  EXPECT_EQ(windows[2].begin.ns, 295'000);
   EXPECT_EQ(windows[2].end.ns, 395'000);
 }
 

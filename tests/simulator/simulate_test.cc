@@ -180,7 +180,7 @@ x3 a host 1ns step=3
 k3 s kernel 100ns step=3 after x3
 )";
 
-TEST(Steps, PeriodRunsFromGpuStartToGpuStart) {
+TEST(Steps, PeriodRunsFromGpuEndToGpuEnd) {
   const Graph g =
       ParseGraph(
           "lane a thread\nlane s stream\nstep \"0\"\nstep \"1\"\nstep \"2\"\nstep \"3\"\n"
@@ -191,16 +191,15 @@ TEST(Steps, PeriodRunsFromGpuStartToGpuStart) {
           .value();
   // Starts: 9, 18, 58 (behind the long kernel), 87 (behind the host); ends: 12, 58, 63, 92.
   EXPECT_THAT(StepPeriods(g, Simulate(g).value()),
-              ElementsAre(Duration::Ns(58 - 18), Duration::Ns(87 - 58), Duration::Ns(92 - 63)));
+              ElementsAre(Duration::Ns(58 - 12), Duration::Ns(63 - 58), Duration::Ns(92 - 63)));
 }
 
 TEST(Steps, WithoutGpuWorkBeginWhereTheOneBeforeEnds) {
   const Graph g = ParseGraph(kSteps).value();
   const Timeline t = Simulate(g).value();
-  // GPU ends: 15, 28 (the removed kernel still marks it), 161. The GPU work of step 3 starts at 61,
-  // the host work of step 2 ends at 60.
+  // GPU ends: 15, 28 (the removed kernel still marks it), 161. The host work of step 2 ends at 60.
   EXPECT_THAT(StepPeriods(g, t),
-              ElementsAre(Duration::Ns(13), Duration::Ns(33), Duration::Ns(101)));
+              ElementsAre(Duration::Ns(13), Duration::Ns(32), Duration::Ns(101)));
   EXPECT_EQ(StepTime(g, t), Duration::Ns(49)) << "their mean";
 }
 
@@ -208,7 +207,7 @@ TEST(Steps, OnlyMeasuredStepsCount) {
   Graph g = ParseGraph(kSteps).value();
   const Timeline t = Simulate(g).value();
   g.mutable_step(1).measured = false;
-  EXPECT_EQ(StepTime(g, t), Duration::Ns(67));  // mean of 33 and 101
+  EXPECT_EQ(StepTime(g, t), Duration::Ns(66));  // mean of 32 and 101
   for (size_t i = 0; i < 4; ++i) g.mutable_step(i).measured = false;
   EXPECT_EQ(StepTime(g, t), Duration::Ns(49)) << "none counts: all do";
 }

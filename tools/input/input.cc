@@ -318,6 +318,7 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
     }
   }
   for (size_t i = 0; i < count; ++i) graph.mutable_step(i + places).measured = wanted[i];
+  if (graph.steps().size() > 1) RecordPeriods(graph);
   return absl::OkStatus();
 }
 
