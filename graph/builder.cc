@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/large_pages.h"
-#include "trace/rows_of_kind.h"
+#include "trace/rows/rows_of_kind.h"
 
 namespace daydream {
 

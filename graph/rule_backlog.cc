@@ -21,7 +21,7 @@
 #include "graph/queue.h"
 #include "graph/queue_places.h"
 #include "graph/quick_calls.h"
-#include "trace/rows_of_kind.h"
+#include "trace/rows/rows_of_kind.h"
 
 namespace daydream {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/median.h"
 #include "graph/builder.h"
 #include "graph/tensor_sources.h"
-#include "trace/rows_of_kind.h"
+#include "trace/rows/rows_of_kind.h"
 
 namespace daydream {
 namespace {

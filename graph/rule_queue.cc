@@ -20,7 +20,7 @@
 #include "graph/queue_places.h"
 #include "graph/quick_calls.h"
 #include "graph/shared_queues.h"
-#include "trace/rows_of_kind.h"
+#include "trace/rows/rows_of_kind.h"
 
 namespace daydream {
 namespace {

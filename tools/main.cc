@@ -175,9 +175,14 @@ Exit Run(std::vector<std::string> words) {
   if (auto status = CheckInputs(*command, *args); !status.ok()) {
     return Refuse(session, *command, status);
   }
-  auto exit = WithinMemory(session, [&] { return command->run(*args, session); });
+  const auto fail = [&](const absl::Status& status) {
+    session.EndProgress();
+    return Fail(session, *command, status);
+  };
+  auto exit = WithinMemory(session, fail, [&] { return command->run(*args, session); });
+  if (!exit.ok()) return fail(exit.status());
   session.EndProgress();
-  return exit.ok() ? *exit : Fail(session, *command, exit.status());
+  return *exit;
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "tools/memory.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <new>
@@ -108,8 +111,35 @@ void WarnAboutMemory(std::span<const std::shared_ptr<const Trace>> traces, Sessi
                 .fix = kFix});
 }
 
-absl::StatusOr<Exit> WithinMemory(const Session& session,
+namespace {
+
+// What EndWithoutMemory() needs; `room` is for telling it.
+const Session* running = nullptr;
+const Failure* tell = nullptr;
+std::unique_ptr<char[]> room;
+std::atomic_flag ending = ATOMIC_FLAG_INIT;
+
+[[noreturn]] void EndWithoutMemory() {
+  while (ending.test_and_set()) pause();  // another thread ends the program
+  room.reset();
+  const Exit exit = (*tell)(NoMemory(*running));
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(exit));
+}
+
+struct HandlerWhile {
+  explicit HandlerWhile(std::new_handler handler) : before(std::set_new_handler(handler)) {}
+  ~HandlerWhile() { std::set_new_handler(before); }
+  const std::new_handler before;
+};
+
+}  // namespace
+
+absl::StatusOr<Exit> WithinMemory(const Session& session, const Failure& fail,
                                   const std::function<absl::StatusOr<Exit>()>& work) {
+  constexpr size_t kToTell = size_t{256} << 10;
+  if (fail) room = std::make_unique<char[]>(kToTell), running = &session, tell = &fail;
+  const HandlerWhile handler(fail ? EndWithoutMemory : nullptr);
   try {
     return work();
   } catch (const std::bad_alloc&) {

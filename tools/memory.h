@@ -26,8 +26,11 @@ uint64_t GraphMemory(uint64_t rows, unsigned threads);
 // those of ranks that are played together, or one.
 void WarnAboutMemory(std::span<const std::shared_ptr<const Trace>> traces, Session& session);
 
-// `work`, with E0120 for std::bad_alloc and E0121 for threads that cannot be made.
-absl::StatusOr<Exit> WithinMemory(const Session& session,
+// `work`, with E0121 for threads that cannot be made. Where there is no memory for it, `fail` is
+// told E0120, and the program ends with what that returns: a map that got none to grow is broken,
+// and would end it as it is torn down. Without `fail`, E0120 is returned.
+using Failure = std::function<Exit(const absl::Status&)>;
+absl::StatusOr<Exit> WithinMemory(const Session& session, const Failure& fail,
                                   const std::function<absl::StatusOr<Exit>()>& work);
 
 }  // namespace daydream

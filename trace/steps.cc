@@ -15,7 +15,7 @@
 #include "base/median.h"
 #include "trace/part/part.h"
 #include "trace/range_names.h"
-#include "trace/rows_of_kind.h"
+#include "trace/rows/rows_of_kind.h"
 #include "trace/step_gaps.h"
 #include "trace/step_launches.h"
 #include "trace/step_names.h"

@@ -234,7 +234,9 @@ TEST(Findings, UnequalStepsNameTheWorkThatMakesThemSo) {
   ASSERT_TRUE(cause.has_value());
   EXPECT_THAT(cause->name, HasSubstr("DataLoader"));
   EXPECT_GT(cause->share, 0.9);
-  EXPECT_NEAR((cause->most - cause->least).ms(), 4, 0.1);
+  // Windows begin 0.42 ms into next(), with the end of the GPU work before: that much of the next
+  // one is in each, but the last.
+  EXPECT_NEAR((cause->most - cause->least).ms(), 4.42, 0.01);
 }
 
 // Every second step launches its work behind 10 ms of GPU work and waits 40 ms: the wait begins in

@@ -208,7 +208,8 @@ TEST(Stalls, MemoryThatGoesBackAndForthInEveryStepIsOneInEach) {
   EXPECT_NEAR(health->steady.ms(), 12, 0.5) << "as without the calls";
   EXPECT_EQ(replay->steady, health->steady);
   EXPECT_THAT(replay->doubt, testing::HasSubstr("12 cudaFree and 12 cudaMalloc"));
-  EXPECT_THAT(replay->doubt, testing::HasSubstr("36.0 ms recorded a step; 12.0 ms without"));
+  // The first step that counts holds the last cudaFree of the one that does not, which stays.
+  EXPECT_THAT(replay->doubt, testing::HasSubstr("36.0 ms recorded a step; 12.2 ms without"));
 }
 
 // Ten rounds of three operators of 5 us and a kernel, with an exchange between ranks at the end or

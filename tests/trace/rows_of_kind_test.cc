@@ -1,4 +1,4 @@
-#include "trace/rows_of_kind.h"
+#include "trace/rows/rows_of_kind.h"
 
 #include <vector>
 

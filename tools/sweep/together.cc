@@ -21,7 +21,7 @@ absl::StatusOr<Exit> RunTogether(Session& session,
   World world;
   const bool first = world.first();
   if (!first) session.TellTo({.message = [](const Diagnostic&, Severity) {}, .progress = {}});
-  auto exit = WithinMemory(session, [&] { return work(world); });
+  auto exit = WithinMemory(session, nullptr, [&] { return work(world); });
   if (!first) session.TellTo({});
   const bool no_room = ExitOf(exit.status()) == Exit::kNoRoom;
   // One tells it: the first rank what is wrong with itself, or else what another one sends.
