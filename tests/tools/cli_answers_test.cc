@@ -40,7 +40,7 @@ TEST_F(Answers, AWatchAsksAgainWhenAFileChangesAndEndsWithCtrlC) {
   // The recording is replaced by another one.
   std::filesystem::copy_file(kExampleTrace, Path("new.ddtrace"));
   std::filesystem::rename(Path("new.ddtrace"), Path("run.ddtrace"));
-  EXPECT_THAT(Await("#4  "), HasSubstr("#4  9.23 ms -> "));
+  EXPECT_THAT(Await("#4  "), HasSubstr("#4  9.22 ms -> "));
   EXPECT_EQ(Interrupt(pid), 0);
 }
 

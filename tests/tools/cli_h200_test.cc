@@ -83,7 +83,7 @@ TEST_F(CliH200, ACompiledTrainingStepGainsLessThanItsForwardPass) {
     const double step = Predicted(file, before)["step_ms"];
     return step / Predicted(file, before + ",compile")["step_ms"].get<double>();
   };
-  EXPECT_NEAR(gain("batch(x0.125)"), 1.87, 0.005);
+  EXPECT_NEAR(gain("batch(x0.125)"), 1.86, 0.005);
   EXPECT_GT(gain("batch(x0.125),remove(phase:backward),remove(phase:optimizer)"), 2.5);
 }
 
@@ -113,8 +113,8 @@ TEST_F(CliH200, PredictionsOfCleanRowsAreNearAndInsideTheirIntervals) {
       {"bert_base", "fused_adam", "fuse(what=optimizer)", 69.1, 0.01},
       {"bert_base", "batch_x2", "batch(size=x2)", 139.2, 0.05},
       {"bert_base", "checkpoint", "checkpointing", 92.5, 0.08},
-      {"gpt2_medium", "checkpoint", "checkpointing", 348.3, 0.03},
-      {"resnet50", "channels_last", "channels-last", 70.6, 0.03},
+      {"gpt2_medium", "checkpoint", "checkpointing", 348.6, 0.03},
+      {"resnet50", "channels_last", "channels-last", 70.8, 0.03},
       {"vgg19", "channels_last", "channels-last", 68.1, 0.08},
       {"gnmt", "fused_adam", "fuse(what=optimizer)", 117.9, 0.01},
   };
@@ -134,7 +134,7 @@ TEST_F(CliH200, PredictionsOfCleanRowsAreNearAndInsideTheirIntervals) {
 // The backward thread is idle between two passes: what the main thread saves reaches the step.
 TEST_F(CliH200, OptimizationsOfTheMainThreadReachTheStep) {
   const nlohmann::json s = Predicted("mlp.base.ddtrace", "fuse(what=optimizer)");
-  EXPECT_NEAR(s["step_ms"].get<double>(), 9.1, 0.06);
+  EXPECT_NEAR(s["step_ms"].get<double>(), 9.2, 0.06);
 }
 
 // A graph takes Adam with capturable=True, whose loop launches 12 more kernels for each of the 98

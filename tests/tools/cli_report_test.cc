@@ -119,7 +119,7 @@ TEST_F(CliReport, APictureIsOfAScenarioThatChangesSomething) {
   const CliResult r = Run(fmt::format("export {} --opt graphs,prefetch --to svg", kExampleTrace));
   EXPECT_THAT(r.out, testing::StartsWith("<svg "));
   EXPECT_THAT(r.out, HasSubstr(">as recorded</text>"));
-  EXPECT_THAT(r.out, HasSubstr(">9.23 ms</text>"));
+  EXPECT_THAT(r.out, HasSubstr(">9.22 ms</text>"));
   EXPECT_EQ(Run(fmt::format("export {} --to svg", kExampleTrace)).exit, 2);
   EXPECT_EQ(Run(fmt::format("export {} --opt gist -o {}", kExampleTrace, Path("x.svg"))).exit, 4);
 }
