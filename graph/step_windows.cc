@@ -263,14 +263,20 @@ StepWindow LoneWindow(const StepExtent& own) {
 // Of the lone step with GPU work before it.
 StepWindow LoneWindowBehind(const StepExtent& previous, const StepExtent& own) {
   const StepWindow& host = *own.host;
+  // A host that begins when the GPU is done does at the end of the step before what it does at the
+  // end of its own.
+  const bool follows = own.host_led && !previous.backlog;
+  const Instant before = follows ? previous.last : std::max(previous.last, host.begin);
+  const StepWindow ends = {std::min(before, own.last), own.last};
+  if (!own.host_led || previous.last <= host.begin || !own.launched.has_value()) return ends;
+  if (previous.launched.has_value() && !previous.backlog) {
+    const StepWindow launches = {*previous.launched, *own.launched};
+    return launches.length() > ends.length() ? launches : ends;
+  }
   // The GPU was done with the step before while the host worked on this one, and waited for it:
   // what each had behind its host does not matter. What the host does when all is done is the end
   // of the recording.
-  if (own.host_led && previous.last > host.begin && own.launched.has_value()) {
-    const Instant end = host.end <= own.last ? host.end : *own.launched;
-    return {host.begin, std::max(end, host.begin)};
-  }
-  return {std::min(std::max(previous.last, host.begin), own.last), own.last};
+  return {host.begin, std::max(host.end <= own.last ? host.end : *own.launched, host.begin)};
 }
 
 // `before`: where the step before ended, if it did.

@@ -446,6 +446,7 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph) {
   for (const Stall& s : stalls) {
     cuts.push_back({StretchOf(graph, s), s.taken(), graph.task(s.task).lane});
   }
+  const std::vector<Interval> gone = StretchesTaken(stalls, graph);
   for (const Stall& s : stalls) {
     Task& t = graph.mutable_task(s.task);
     Duration& time = s.gap ? t.gap : t.duration;
@@ -456,7 +457,6 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph) {
   for (const Cut& c : cuts) before.emplace_back(c.stretch.end, c.taken);
   std::sort(before.begin(), before.end());
   for (size_t i = 1; i < before.size(); ++i) before[i].second += before[i - 1].second;
-  const std::vector<Interval> gone = StretchesTaken(stalls, graph);
   std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
     return std::pair(a.stretch.begin, a.lane) < std::pair(b.stretch.begin, b.lane);
   });

@@ -10,10 +10,13 @@
 #include <fstream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "report/text/format.h"
+#include "trace/bytes/atomic_file.h"
 
 namespace daydream {
 namespace {
@@ -118,9 +121,17 @@ const Session* running = nullptr;
 const Failure* tell = nullptr;
 std::unique_ptr<char[]> room;
 std::atomic_flag ending = ATOMIC_FLAG_INIT;
+constexpr int kNoMemoryLeft = static_cast<int>(Exit::kNoRoom);
 
 [[noreturn]] void EndWithoutMemory() {
+  thread_local bool telling = false;
+  if (std::exchange(telling, true)) {  // no memory to tell it, either
+    constexpr std::string_view kSaid = "error[E0120]: there is no memory left\n";
+    if (write(STDERR_FILENO, kSaid.data(), kSaid.size()) < 0) std::_Exit(kNoMemoryLeft);
+    std::_Exit(kNoMemoryLeft);
+  }
   while (ending.test_and_set()) pause();  // another thread ends the program
+  AtomicFile::UnlinkTemporary();
   room.reset();
   const Exit exit = (*tell)(NoMemory(*running));
   std::fflush(nullptr);

@@ -51,6 +51,7 @@ class PlaceSearch {
   }
 
   std::vector<Stall> Run() {
+    if (least_ <= Duration{}) return {};  // steps without a length
     if (steps_ < 2) return {};
     std::vector<Interval> busy;
     for (const Task& t : graph_.tasks()) {
@@ -67,6 +68,8 @@ class PlaceSearch {
 
  private:
   static constexpr size_t kNotCounted = SIZE_MAX;
+  // Chosen: each is compared with each, and so many are no rare thing.
+  static constexpr size_t kMostLong = 4096;
 
   void SearchThread(TaskId first) {
     absl::flat_hash_map<NameId, OfName> names;
@@ -100,6 +103,7 @@ class PlaceSearch {
       const Duration time = graph_.task(p.task).duration;
       return time < usual * kTimesUsual || time - usual < least_;
     });
+    if (name.long_ones.size() > kMostLong) return;
     const auto [fewest, most] = std::ranges::minmax(name.counts);
     const size_t off = most - fewest;
     for (const Piece& p : name.long_ones) {

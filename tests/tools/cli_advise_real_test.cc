@@ -120,18 +120,15 @@ TEST_F(AdvisingOnRecordings, WhatAFindingTellsOfIsToBeDoneFirst) {
   }
 }
 
-// What loading a batch takes differs by 20 ms from one step to the next.
-TEST_F(AdvisingOnRecordings, AStepThatIsOffByItselfIsToldAndLowersTheWord) {
+// What loading a batch takes differs by 20 ms from one step to the next: each is time of its step.
+TEST_F(AdvisingOnRecordings, StepsThatDifferByTheirBatchesHoldByThemselves) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   const std::string trace =
       (RealTraceFolder() / "loader/resnet50-v100.workers0.a.json.gz").string();
   const CliResult r = Run("whatif --opt 'ddp(2,fabric=nvlink2)' " + trace);
   EXPECT_EQ(r.exit, 0) << r.err;
-  EXPECT_THAT(OneLine(r.out), HasSubstr("checks hold in the mean, not for each step: each step by "
-                                        "itself -0.1 % (ProfilerStep#8 +16.2 %)"));
-  EXPECT_THAT(r.err, HasSubstr("W0602"));
-  EXPECT_THAT(r.err, HasSubstr("ProfilerStep#8 played by itself is off by +16.2 %"));
-  EXPECT_THAT(OneLine(r.out), testing::Not(HasSubstr("confidence high")));
+  EXPECT_THAT(OneLine(r.out), HasSubstr("checks hold: each step by itself 0.0 %; with the lags"));
+  EXPECT_THAT(r.err, testing::Not(HasSubstr("W0602")));
 }
 
 // One line for each place at which a value is read.
@@ -205,7 +202,7 @@ TEST_F(AdvisingOnRecordings, WhereTheGpuWorkIsGuessedAnotherRecordingComesFirst)
       Run("advise " +
           (RealTraceFolder() / "training/recsys-a100-compiled-graphs-rank0of16.json.gz").string())
           .out);
-  EXPECT_THAT(out, HasSubstr("none of these is sure to gain: even the first may be 1.00x; do what "
+  EXPECT_THAT(out, HasSubstr("none of these is sure to gain: even the first may be 0.99x; do what "
                              "the findings above say before any of them"));
 }
 
@@ -222,14 +219,13 @@ TEST_F(AdvisingOnRecordings, ExamplesASecondAreSaidWhereImagesTellTheirNumber) {
   }
 }
 
-// A step of a loader without workers is 16 % off where it is played by itself.
-TEST_F(AdvisingOnRecordings, ChecksThatHoldInTheMeanOnlySaySo) {
+// Steps whose loads differ, too: each has its own.
+TEST_F(AdvisingOnRecordings, ChecksThatHoldForEachStepSaySo) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   const auto head = [&](const char* trace) {
     return Run("whatif " + (RealTraceFolder() / trace).string()).out;
   };
-  EXPECT_THAT(head("loader/resnet50-v100.workers0.a.json.gz"),
-              HasSubstr("checks hold in the mean, not for each step: "));
+  EXPECT_THAT(head("loader/resnet50-v100.workers0.a.json.gz"), HasSubstr("checks hold: "));
   EXPECT_THAT(head("gpus/resnet50-bs32.v100-sxm2.json.gz"), HasSubstr("checks hold: "));
 }
 

@@ -311,7 +311,7 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
             {.code = "E0303",
              .what = fmt::format("step {} has no time of its own", i),
              .where = fmt::format("--steps {}", list),
-             .why = i == 0 ? "the recording begins within it" : "no GPU work follows it",
+             .why = i == 0 ? "the recording begins within it" : "no work was recorded in it",
              .fix = "--steps all takes every step that has one"});
       }
       wanted[i - before_part] = true;
