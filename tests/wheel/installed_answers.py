@@ -138,7 +138,7 @@ class Answers(unittest.TestCase):
     def test_facts_of_the_recording(self):
         self.assertEqual(self.trace.steps, 5)
         self.assertIn("A100", self.trace.device)
-        self.assertAlmostEqual(self.trace.step_ms, 111.5, delta=0.5)
+        self.assertAlmostEqual(self.trace.step_ms, 110.8, delta=0.1)
 
     def test_threads_share_a_trace_and_python_goes_on(self):
         wanted = self.trace.whatif("amp").to_dict()
