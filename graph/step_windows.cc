@@ -1,6 +1,7 @@
 #include "graph/step_windows.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -230,26 +231,24 @@ std::optional<Duration> LeadIn(std::span<const StepExtent> extents, size_t s) {
   return extents[s].first - extents[s - 1].last;
 }
 
-// What the steps behind `s` that count have, their mean; or the one that follows it has.
-std::optional<Duration> LeadInOfOthers(std::span<const StepExtent> extents, size_t s) {
+// By step: what those behind it that count have, their mean; or the one that follows it has.
+std::vector<std::optional<Duration>> LeadInsOfOthers(std::span<const StepExtent> extents) {
+  std::vector<std::optional<Duration>> found(extents.size());
   Duration sum;
   int64_t others = 0;
-  for (size_t t = s + 1; t < extents.size(); ++t) {
-    const std::optional<Duration> one = LeadIn(extents, t);
-    if (!one.has_value() || !extents[t].counts) continue;
-    sum += *one;
+  for (size_t s = extents.size(); s-- > 1;) {
+    found[s] = others > 0 ? sum / others : LeadIn(extents, s + 1);
+    const std::optional<Duration> own = LeadIn(extents, s);
+    if (!own.has_value() || !extents[s].counts) continue;
+    sum += *own;
     ++others;
   }
-  if (others > 0) return sum / others;
-  return LeadIn(extents, s + 1);
+  return found;
 }
 
 // Of a step with GPU work before which none is known that an edit may be asked of.
-std::optional<StepWindow> AsOthersBegin(std::span<const StepExtent> extents, size_t s) {
-  const std::optional<Duration> lead = LeadInOfOthers(extents, s);
-  if (!lead.has_value()) return std::nullopt;
-  const StepExtent& own = extents[s];
-  return StepWindow{std::min(own.first - *lead, own.last), own.last};
+bool BeginsAsOthers(const StepExtent& previous, const StepExtent& own) {
+  return own.gpu && (!previous.gpu || previous.backlog);
 }
 
 // The larger of what its host and its GPU take.
@@ -280,11 +279,7 @@ StepWindow LoneWindowBehind(const StepExtent& previous, const StepExtent& own) {
 }
 
 // `before`: where the step before ended, if it did.
-StepWindow WindowOf(std::span<const StepExtent> extents, size_t s, Instant before) {
-  const StepExtent &own = extents[s], &previous = extents[s - 1];
-  if (own.gpu && (!previous.gpu || previous.backlog)) {
-    if (const auto window = AsOthersBegin(extents, s)) return *window;
-  }
+StepWindow WindowBehind(const StepExtent& previous, const StepExtent& own, Instant before) {
   if (!own.host.has_value()) return {std::min(before, own.last), own.last};
   return own.gpu && previous.gpu ? LoneWindowBehind(previous, own) : LoneWindow(own);
 }
@@ -328,6 +323,11 @@ void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> win
 
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
   std::vector<StepWindow> windows(extents.size());
+  std::vector<std::optional<Duration>> leads;  // found when first asked for
+  const auto lead_of_others = [&](size_t s) {
+    if (leads.empty()) leads = LeadInsOfOthers(extents);
+    return leads[s];
+  };
   Instant before;  // where the step before ended
   for (size_t s = 0; s < extents.size(); ++s) {
     const StepExtent& own = extents[s];
@@ -335,7 +335,13 @@ std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
       windows[s] = {before, before};
       continue;
     }
-    windows[s] = s == 0 ? StepWindow{own.first, own.last} : WindowOf(extents, s, before);
+    if (s == 0) {
+      windows[s] = {own.first, own.last};
+    } else if (BeginsAsOthers(extents[s - 1], own) && lead_of_others(s).has_value()) {
+      windows[s] = {std::min(own.first - *lead_of_others(s), own.last), own.last};
+    } else {
+      windows[s] = WindowBehind(extents[s - 1], own, before);
+    }
     before = own.last;
   }
   GoByLaunches(extents, windows);

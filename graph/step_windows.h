@@ -34,23 +34,24 @@ struct StepWindow {
 //
 // Where no GPU work is known before a step, or only some whose launch was not recorded
 // (GraphStep::backlog), so that an edit does not tell where it would end, its window begins as long
-// before its first GPU work as those of the steps behind it do, in the mean of those that count.
-// First work is then looked for on lanes that held the first work of some step in the recording
-// (GraphLane::marks_steps): what an optimization lets run ahead elsewhere is no start of a step.
-// Steps without GPU tasks end with their host tasks, steps without tasks are empty. Removed tasks
-// count: they take no time but still mark a place.
+// before its first GPU work as those of the steps behind it do, in the mean of those that count; as
+// that of the next where none of them does. First work is then looked for on lanes that held the
+// first work of some step in the recording (GraphLane::marks_steps): what an optimization lets run
+// ahead elsewhere is no start of a step. Steps without GPU tasks end with their host tasks, steps
+// without tasks are empty. Removed tasks count: they take no time but still mark a place.
 //
 // Where one step counts, it begins no earlier than its host does: earlier GPU work that is made
 // faster ends earlier, but the step is no longer for it. Where its host had begun when that work
-// ended, and the GPU then waited, its
-// window is that of the host if launches of that work are not known. Where no GPU work lies before
-// or behind it, its window is that of its host work, or of its GPU work when that takes longer.
+// ended, and the GPU then waited, its window is that of the host if launches of that work are not
+// known. Where no GPU work lies before or behind it, its window is that of its host work, or of its
+// GPU work when that takes longer.
 //
 // The end of a step's GPU work follows the host while the host is the bottleneck and the GPU's
 // backlog while the GPU is, so the windows of a steady run have the steady period in both cases
 // (docs/decisions/004-step-time-is-the-gpu-period.md).
 //
-// `start` and `end` are indexed by TaskId: a Timeline's columns or recorded instants. O(tasks).
+// `start` and `end` are indexed by TaskId: a Timeline's columns or recorded instants.
+// O(tasks + edges).
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end);
 
@@ -145,8 +146,9 @@ std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark
                                     std::span<const Instant> start, std::span<const Instant> end);
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);
 
-// GraphStep::recorded_period anew, of a graph as it was recorded in which other steps count now:
-// where these were limited by their host, it depends on which they are. O(tasks).
+// GraphStep::recorded_period anew, of a graph as it was built in which other steps count now: where
+// these were limited by their host, it depends on which they are. Tasks end as long after their
+// start as they last, without what they waited. GraphStep::recorded_host stays. O(tasks + edges).
 void RecordPeriods(Graph& graph);
 
 }  // namespace daydream

@@ -113,11 +113,11 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph);
 // takes as long, whatever becomes of the operators. The graph plays as before. With the timeline of
 // `graph` streams wait, too: on each, the first operation that the thread launches afterwards
 // begins so long after the operation before it as the stream had nothing to do meanwhile, whoever
-// launches it then. So an option that launches ahead of the GPU does not hide the wait. Of a wait
-// for a batch that is all: its own time stays where it is, and what takes it away (no-data-wait)
-// takes this, too. Of what is `far` longer streams wait for all (TakeWhatItCosts()). Ranks that
-// are played together wait for one another, so that a timeline of one of them alone says nothing.
-// O(tasks + stalls * streams * log tasks).
+// launches it then (not so those that are `far`, below). So an option that launches ahead of the
+// GPU does not hide the wait. Of a wait for a batch that is all: its own time stays where it is,
+// and what takes it away (no-data-wait) takes this, too. Of what is `far` longer streams wait for
+// all (TakeWhatItCosts()). Ranks that are played together wait for one another, so that a timeline
+// of one of them alone says nothing. O(tasks + stalls * streams * log tasks).
 void KeepAsWaits(std::span<const Stall> stalls, Graph& graph, const Timeline* timeline = nullptr);
 // Whether this is such work, of which no work that is less makes a step shorter.
 bool IsHeldUp(const Graph& graph, TaskId task);

@@ -19,13 +19,14 @@ namespace daydream {
 // long. The n-th of a name is the same work in each step, give or take as many as one step has more
 // of than another: what does so in more than half of the steps is the program's own and is none.
 // `kept` is what the name usually takes. Nothing of one step alone, of fetches of batches, of
-// WaitsForOthers(). O(tasks log tasks).
+// WaitsForOthers(), and of a name that has more than 4096 of them on a thread. O(tasks log tasks +
+// names * steps + the square of those of a name).
 std::vector<Stall> FindFarLonger(const Graph& graph);
 
 // What steps are longer for those of the waits that are `far`, as far as the GPU was behind when
 // they began, it had something to do meanwhile, and waited for the host afterwards. In the graph
 // and in `waits` they take as long as that: what no option saves is what they cost, and the rest of
-// the step is what it is without them. All have an equal share of what they take. Three replays.
+// the step is what it is without them. All have an equal share of what they take. Two replays.
 absl::Status TakeWhatItCosts(std::vector<Stall>& waits, Graph& graph);
 
 // What is said of them, by what they take as recorded; none: there are none.
