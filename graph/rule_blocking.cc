@@ -53,7 +53,7 @@ class BlockingCalls {
     for (const Wait& wait : waits_) Apply(wait);
     if (!moved_) return;
     for (GpuOp& op : b_.ops) {
-      if (op.call.valid()) op.call.start = b_.Start(op.call.task);
+      if (op.call.valid()) op.call = b_.calls[op.call_index];
     }
   }
 
@@ -311,6 +311,7 @@ class BlockingCalls {
     b_.task_end[w.call->task.index()] = begin + submit;
     w.call->end = op.call.end = begin + submit;
     op.own_copy = true;
+    moved_ |= op.many;
     TaskId t = b_.InsertAfter(w.call->task, wait, begin + submit, end);
     b_.waits.resize(b_.graph.size(), false);
     return t;
@@ -343,7 +344,7 @@ class BlockingCalls {
   std::array<Duration, kKinds> post_{};
   std::array<Told, 2> told_;  // waits for the device, calls that free
   uint32_t last_copy_ = Builder::kNone;
-  bool moved_ = false;  // the start of a call that launched something, too
+  bool moved_ = false;  // a call that launched something, or something else as well
 };
 
 }  // namespace

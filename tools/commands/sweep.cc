@@ -174,7 +174,7 @@ class Sweep {
     }
     DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args_, session_));
     if (const absl::Status off = NoAnswer(in.replay, limit, path); !off.ok()) {
-      return RefuseRows(off, &in.replay, in.findings);
+      return RefuseRows(off, &in.replay, in.findings, shard);
     }
     const WhatIfOptions options{.intervals = !args_.Has("--no-interval"),
                                 .true_step = in.true_step ? &*in.true_step : nullptr};
@@ -196,9 +196,9 @@ class Sweep {
   using MakeRow = std::function<SweepRow(size_t)>;
 
   absl::Status RefuseRows(const absl::Status& off, const ReplayCheck* replay,
-                          const std::vector<Finding>& findings) {
+                          const std::vector<Finding>& findings, const Shard& shard) {
     const Diagnostic d = DiagnosticOf(off);
-    for (size_t i = 0; i < result_.plan.points.size(); ++i) {
+    for (size_t i = shard.first; i < result_.plan.points.size(); i += shard.of) {
       result_.rows.push_back({.index = i, .code = d.code, .error = d.what});
     }
     return Refuse(off, "daydream.sweep/1", replay, findings, args_, session_,
@@ -209,7 +209,7 @@ class Sweep {
                                   const Shard& shard) {
     DD_ASSIGN_OR_RETURN(const JointReport report, PredictOnRanks(in, path, {}, "all"));
     if (const absl::Status off = CheckJointReplay(report, limit); !off.ok()) {
-      return RefuseRows(off, nullptr, report.findings);
+      return RefuseRows(off, nullptr, report.findings, shard);
     }
     result_.head.trace = path;
     result_.head.baseline = report.baseline.step;
