@@ -40,11 +40,12 @@ struct StepWindow {
 // ahead elsewhere is no start of a step. Steps without GPU tasks end with their host tasks, steps
 // without tasks are empty. Removed tasks count: they take no time but still mark a place.
 //
-// Where one step counts, it begins no earlier than its host does: earlier GPU work that is made
-// faster ends earlier, but the step is no longer for it. Where its host had begun when that work
-// ended, and the GPU then waited, its window is that of the host if launches of that work are not
-// known. Where no GPU work lies before or behind it, its window is that of its host work, or of its
-// GPU work when that takes longer.
+// Where one step counts, and its host waits for earlier GPU work or that work was launched before
+// the recording, it begins no earlier than its host does: such work that is made faster ends
+// earlier, but the step is no longer for it. Where its host had begun when work from before the
+// recording ended, and the GPU then waited, its window is that of the host. Where no GPU work lies
+// before or behind it, its window is that of its host work, or of its GPU work when that takes
+// longer.
 //
 // The end of a step's GPU work follows the host while the host is the bottleneck and the GPU's
 // backlog while the GPU is, so the windows of a steady run have the steady period in both cases
