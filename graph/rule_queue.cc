@@ -4,7 +4,8 @@
 // Q1: the call in place p returns when the operation in place p - (depth - 1) starts. Q2: the depth
 // is read from calls that took long while the queue was deep, if enough of them agree; runs of
 // waits for other streams count as a place where more of them agree so. Q3: every call whose
-// releasing operation starts inside of it was blocked, however short it is. Q4: streams whose long
+// releasing operation starts inside of it was blocked, however short it is; what it does for a
+// millisecond and more once there is room is work of its own. Q4: streams whose long
 // calls no depth explains may share a queue.
 #include <algorithm>
 #include <limits>
@@ -31,6 +32,9 @@ constexpr Duration kReleaseSpread = Duration::Us(2);  // of kQueueReleaseLag, as
 // A record of an event that found no room returns this long after there is some, at most. Launches
 // do after 5 us (kQueueReleaseLag); the rest is left for the jitter of a host.
 constexpr Duration kRecordReturns = Duration::Us(30);
+// A launch that found room and returns so much later did something else. Of 25,700 calls that were
+// blocked in recordings of a V100, an A100, H100s and an H200 none returned more than 0.33 ms late.
+constexpr Duration kOwnWork = Duration::Ms(1);
 constexpr Instant kNever{std::numeric_limits<int64_t>::max() / 4};
 
 using Samples = std::vector<std::vector<Duration>>;  // durations of calls, by NameId
@@ -161,6 +165,10 @@ class QueueRule {
       Duration lag = std::min(usual, slack);
       if (started + clock > call.start) {
         ++b_.report.queue_blocked;
+        if (slack > usual + kOwnWork) {
+          SplitOff(call, operation, started + usual, usual, frees);
+          continue;
+        }
         Task& task = b_.graph.mutable_task(call.task);
         task.duration = std::min(task.duration, own[task.name.index()]);
         lag = b_.typical_lags() ? usual : slack;
@@ -184,6 +192,22 @@ class QueueRule {
     uint32_t call;  // of Builder::calls
     Anchor frees;
   };
+
+  // A blocked call that returns long after it found room becomes a waiting part and a working part.
+  void SplitOff(const HostCall& call, TaskId operation, Instant room, Duration lag, Anchor frees) {
+    Task& work = b_.graph.mutable_task(call.task);
+    const Task wait{.earliest = std::exchange(work.earliest, Instant{}),
+                    .name = work.name,
+                    .lane = work.lane,
+                    .scope = work.scope,
+                    .kind = TaskKind::kWait};
+    work.duration = call.end - room;
+    b_.SetStart(call.task, room);
+    const TaskId waits = b_.InsertBefore(call.task, wait, call.start, room);
+    b_.waits.resize(b_.graph.size(), false);
+    b_.waits[waits.index()] = true;
+    b_.AddEdge(operation, waits, lag, Rule::kQueue, frees, Anchor::kEnd);
+  }
 
   // By the number of the stream: when it was told to wait for kManyWaits others and more, without
   // work of any stream between, in order.

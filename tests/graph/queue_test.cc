@@ -39,6 +39,7 @@ struct Recorder {
   std::set<int> lost = {};
   double clock = 0, noise = 0;
   double from = 0;  // calls before are not recorded, nor is what they launched
+  int held_up = -1, by = 0;  // the piece whose call does something else, too, once it has room
 };
 
 // When the last call returns if the GPU needs `factor` of its time.
@@ -120,6 +121,7 @@ class Program {
         }
       }
       stream = std::max(stream + 1, end + 3);
+      if (i == recorder.held_up) end += recorder.by;
       if (work != Work::kPinnedCopy) starts.push_back(stream);
       const auto id = static_cast<uint32_t>(i + 1);
       const bool seen = begin >= recorder.from;
@@ -179,6 +181,18 @@ TEST(QueueRule, ABlockedCallReturnsWhenTheOperation1021PlacesEarlierStarts) {
   EXPECT_NEAR(p.HostEnd(0), 2500 * kHost, 30) << "the pure host time";
   // Twice as slow: the last call waits for the start of kernel 2499 - 1021 = 1478.
   EXPECT_NEAR(p.HostEnd(2), 1478 * 101 + 8 + kRelease + kBetween, 30);
+}
+
+// The GPU works through its queue meanwhile, and then has nothing to do.
+TEST(QueueRule, WhatABlockedCallDoesOnceThereIsRoomIsItsOwnWork) {
+  Program p(2500, {Work::kKernel}, {.held_up = 1500, .by = 200'000});
+  EXPECT_GT(p.report().queue_blocked, 300u);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_NEAR(p.HostEnd(0), 2500 * kHost + 200'000, 30);
+  Graph again = p.graph();
+  RebuildQueueEdges(again, std::vector<bool>(again.lanes().size(), true));
+  EXPECT_NEAR(EndOfLastCall(again, 0), 2500 * kHost + 200'000, 30);
+  EXPECT_NEAR(EndOfLastCall(again, 1), p.HostEnd(1), 50) << "what it waited for room";
 }
 
 TEST(QueueRule, CopiesBetweenHostAndDeviceTakeNoPlace) {
