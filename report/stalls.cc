@@ -111,7 +111,7 @@ class Finder {
   void Collect() {
     Instant begin, end;
     bool any = false;
-    std::vector<Interval> busy;
+    busy_ = RecordedGpuWork(graph_);
     for (size_t i = 0; i < graph_.size(); ++i) {
       const Task& t = graph_.tasks()[i];
       if (t.removed) continue;
@@ -119,10 +119,8 @@ class Finder {
       begin = any ? std::min(begin, t.recorded_start) : t.recorded_start;
       end = any ? std::max(end, last) : last;
       any = true;
-      if (IsGpu(t.kind)) busy.push_back({t.recorded_start, last});
       if (t.kind == TaskKind::kHost || t.kind == TaskKind::kCall) AddPieces(TaskId(i));
     }
-    busy_ = Union(std::move(busy));
     if (out_.time <= Duration{}) out_.time = end - begin;
   }
 
@@ -174,12 +172,14 @@ class Finder {
     return kind == TaskKind::kCall ? Ranked(calls_, calls_.size() / 4) : Median(ops_);
   }
 
-  bool GpuIdle(const HostPiece& p) const {
+  // How long the GPU had nothing to do meanwhile.
+  Duration Idle(const HostPiece& p) const {
     const Task& t = graph_.task(p.task);
     const Instant begin = p.gap ? t.recorded_start + t.duration : t.recorded_start;
     const Window stretch{0, begin, begin + p.time};
-    return Inside(busy_, stretch) <= p.time.Scaled(1 - kIdle);
+    return p.time - Inside(busy_, stretch);
   }
+  bool GpuIdle(const HostPiece& p) const { return Idle(p) >= p.time.Scaled(kIdle); }
 
   void SortByTime() {
     std::stable_sort(pieces_.begin(), pieces_.end(),
@@ -217,14 +217,16 @@ class Finder {
   }
 
   void FindAmongSteps() {
-    const Duration step = out_.time / static_cast<int64_t>(steps_);
+    std::vector<Duration> periods;
+    for (size_t s : CountedSteps(graph_)) periods.push_back(graph_.steps()[s].recorded_period);
+    const Duration least = Ranked(std::move(periods), (steps_ - 1) / 2).Scaled(kOfStep);
     std::map<std::pair<TaskKind, NameId>, std::vector<HostPiece>> slow;
     for (const HostPiece& p : pieces_) {
       if (IsOutside(p)) continue;
       const Task& t = graph_.task(p.task);
       const Duration usual = Usual(p);
-      if (p.time < usual * kTimesUsual || p.time - usual < step.Scaled(kOfStep)) continue;
-      if (GpuIdle(p)) slow[{t.kind, t.name}].push_back(p);
+      if (p.time < usual * kTimesUsual || p.time - usual < least) continue;
+      if (Idle(p) >= least) slow[{t.kind, t.name}].push_back(p);
     }
     std::vector<Stall> again;
     for (const auto& [key, found] : slow) {
@@ -241,14 +243,14 @@ class Finder {
       }
     }
     out_.waits = std::move(again);
-    FindPauses(step);
+    FindPauses(least);
   }
 
   bool IsOutside(const HostPiece& p) const { return p.gap || IsOutsideOfOperators(graph_, p.task); }
 
   // Where it paused in one step: nothing tells what such a stretch usually takes but the longest of
   // the other steps.
-  void FindPauses(Duration step) {
+  void FindPauses(Duration least) {
     std::vector<Duration> longest(counts_.size());
     for (const HostPiece& p : pieces_) {
       if (!IsOutside(p)) continue;
@@ -260,8 +262,7 @@ class Finder {
     const Duration others = *std::ranges::max_element(longest);
     for (const HostPiece& p : pieces_) {
       if (!IsOutside(p) || graph_.task(p.task).step != at) continue;
-      const bool far = p.time >= others * kTimesOthers && p.time >= step.Scaled(kOfStep);
-      if (far && GpuIdle(p)) Add(p, {});
+      if (p.time >= others * kTimesOthers && Idle(p) >= least) Add(p, {});
     }
   }
 
@@ -368,29 +369,7 @@ class Finder {
   std::map<std::pair<TaskKind, NameId>, Duration> usual_;  // without a name: of rare ones
 };
 
-// When a stall was, as recorded.
-Interval StretchOf(const Graph& graph, const Stall& s) {
-  const Task& t = graph.task(s.task);
-  const Instant begin = s.gap ? t.recorded_start + t.duration : t.recorded_start;
-  return {begin, begin + s.time};
-}
-
 }  // namespace
-
-Duration TakenTogether(const Graph& graph, std::vector<const Stall*> stalls) {
-  std::sort(stalls.begin(), stalls.end(), [&](const Stall* a, const Stall* b) {
-    return StretchOf(graph, *a).begin < StretchOf(graph, *b).begin;
-  });
-  Duration sum;
-  Instant end = Instant::Min();
-  for (const Stall* s : stalls) {
-    const Instant begin = StretchOf(graph, *s).begin;
-    const Instant until = begin + s->taken();
-    if (until > end) sum += until - std::max(begin, end);
-    end = std::max(end, until);
-  }
-  return sum;
-}
 
 std::string_view Name(StallKind kind) {
   constexpr std::string_view kNames[] = {"start of CUDA",
@@ -415,71 +394,10 @@ bool WaitsForOthers(std::string_view op) {
 
 Stalls FindStalls(const Graph& graph) { return Finder(graph).Run(); }
 
-std::vector<Interval> StretchesTaken(std::span<const Stall> stalls, const Graph& graph) {
-  std::vector<Interval> taken;
-  taken.reserve(stalls.size());
-  for (const Stall& s : stalls) {
-    const Instant end = StretchOf(graph, s).end;
-    taken.push_back({end - s.taken(), end});
-  }
-  return Union(std::move(taken));
-}
-
 bool IsOutsideOfOperators(const Graph& graph, TaskId task) {
   const Scope* scope = graph.ScopeOf(task);
   const bool op = scope != nullptr && scope->kind == EventKind::kOp;
   return graph.task(task).kind == TaskKind::kHost && !op;
-}
-
-bool IsUnexplained(const Task& t) {
-  return t.kind == TaskKind::kDelay && t.detail == Id<void>::kNoneValue;
-}
-
-void TakeOut(std::span<const Stall> stalls, Graph& graph) {
-  if (stalls.empty()) return;
-  struct Cut {
-    Interval stretch;
-    Duration taken;
-    LaneId lane;
-  };
-  std::vector<Cut> cuts;
-  for (const Stall& s : stalls) {
-    cuts.push_back({StretchOf(graph, s), s.taken(), graph.task(s.task).lane});
-  }
-  const std::vector<Interval> gone = StretchesTaken(stalls, graph);
-  for (const Stall& s : stalls) {
-    Task& t = graph.mutable_task(s.task);
-    Duration& time = s.gap ? t.gap : t.duration;
-    time = std::max(time - s.taken(), Duration{});
-  }
-  std::vector<std::pair<Instant, Duration>> before;  // by end: taken until then
-  before.reserve(cuts.size());
-  for (const Cut& c : cuts) before.emplace_back(c.stretch.end, c.taken);
-  std::sort(before.begin(), before.end());
-  for (size_t i = 1; i < before.size(); ++i) before[i].second += before[i - 1].second;
-  std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
-    return std::pair(a.stretch.begin, a.lane) < std::pair(b.stretch.begin, b.lane);
-  });
-  for (size_t i = 0; i < graph.size(); ++i) {
-    Task& t = graph.mutable_task(TaskId(i));
-    if (t.removed) continue;
-    const auto next = std::partition_point(before.begin(), before.end(),
-                                           [&](const auto& b) { return b.first <= t.earliest; });
-    if (next != before.begin()) t.earliest = t.earliest - std::prev(next)->second;
-    if (IsUnexplained(t)) {
-      const Window delay{0, t.recorded_start, t.recorded_start + t.duration};
-      t.duration = t.duration - Inside(gone, delay);
-      continue;
-    }
-    if (t.gap == Duration{} || graph.lane(t.lane).lane.kind != LaneKind::kThread) continue;
-    const Instant gap_begin = t.recorded_start + t.duration, gap_end = gap_begin + t.gap;
-    auto c = std::partition_point(cuts.begin(), cuts.end(),
-                                  [&](const Cut& cut) { return cut.stretch.begin < gap_begin; });
-    for (; c != cuts.end() && c->stretch.begin <= gap_end; ++c) {
-      const bool waited = t.lane != c->lane && t.gap >= c->taken && c->stretch.end <= gap_end;
-      if (waited) t.gap = t.gap - c->taken;
-    }
-  }
 }
 
 }  // namespace daydream

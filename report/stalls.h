@@ -71,16 +71,18 @@ struct Stalls {
 bool WaitsForOthers(std::string_view op);
 
 // A piece of host work (a call or operator without its waiting, or time outside of operators) is a
-// stall when the GPU has nothing to do for half of it or more, it is no fetch of a batch, and
-//   in a window of one step: it is longer than a quarter of all that remains without it and longer
-//     stalls; and beside such a stall, a call of 5 ms and 20 times what such calls take. Nothing
-//     else in such a window tells what happens in every step. Calls that take memory from the
-//     driver are stalls where none gives any back, for no step can do that every time, and where
-//     they are a twentieth of what remains;
-//   with several steps: it is a call or operator's own time, 20 times what it usually takes, a
-//     tenth of a step or more, and in one of them only; or time outside of operators, a tenth of a
-//     step and five times as long as any such stretch in the other steps. An operator to which this
-//     happens in more of them, up to half, is one of the `waits`.
+// stall when it is no fetch of a batch, and
+//   in a window of one step: the GPU has nothing to do for half of it or more, and it is longer
+//   than
+//     a quarter of all that remains without it and longer stalls; and beside such a stall, a call
+//     of 5 ms and 20 times what such calls take. Nothing else in such a window tells what happens
+//     in every step. Calls that take memory from the driver are stalls where none gives any back,
+//     for no step can do that every time, and where they are a twentieth of what remains;
+//   with several steps: the GPU has nothing to do meanwhile for a tenth of the median step or more,
+//     and it is a call or operator's own time, 20 times what it usually takes, and in one of them
+//     only; or time outside of operators, five times as long as any such stretch in the others.
+//     What the GPU had in store when it began hides a part of it. An operator to which this happens
+//     in more steps, up to half, is one of the `waits`.
 // Calls that give memory to the driver and take it back, ten of a kind a step and a fifth of its
 // time together, are stalls in every step: an allocator with room enough keeps what it has.
 // Operators that take 5 ms and a hundred times what operators of their name take were held up by
@@ -99,6 +101,10 @@ Duration TakenTogether(const Graph& graph, std::vector<const Stall*> stalls);
 // When TakeOut() takes time away: a stall but for what it takes otherwise, which comes first. In
 // order, and none of them overlap.
 std::vector<Interval> StretchesTaken(std::span<const Stall> stalls, const Graph& graph);
+// When the GPU did something, as recorded. In order, and none of them overlap. O(tasks log tasks).
+std::vector<Interval> RecordedGpuWork(const Graph& graph);
+// How long it did nothing in the stretches taken.
+Duration IdleMeanwhile(std::span<const Stall> stalls, const Graph& graph);
 // Whether it is the program's own time, in no operator and no call.
 bool IsOutsideOfOperators(const Graph& graph, TaskId task);
 // Whether a stream stood still for no reason that a rule knows.

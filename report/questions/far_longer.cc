@@ -1,6 +1,7 @@
 #include "report/questions/far_longer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,13 +54,6 @@ class PlaceSearch {
   std::vector<Stall> Run() {
     if (least_ <= Duration{}) return {};  // steps without a length
     if (steps_ < 2) return {};
-    std::vector<Interval> busy;
-    for (const Task& t : graph_.tasks()) {
-      if (IsGpu(t.kind) && !t.removed) {
-        busy.push_back({t.recorded_start, t.recorded_start + t.duration});
-      }
-    }
-    busy_ = Union(std::move(busy));
     for (const GraphLane& lane : graph_.lanes()) {
       if (lane.lane.kind == LaneKind::kThread) SearchThread(lane.first);
     }
@@ -112,14 +106,8 @@ class PlaceSearch {
         const size_t apart = std::max(p.number, other.number) - std::min(p.number, other.number);
         if (apart <= off) steps.insert(other.step);
       }
-      if (steps.size() * 2 <= steps_ && GpuStoodStill(p.task)) Add(p.task, usual);
+      if (steps.size() * 2 <= steps_) Add(p.task, usual);
     }
-  }
-
-  bool GpuStoodStill(TaskId id) const {
-    const Task& t = graph_.task(id);
-    const Window stretch{0, t.recorded_start, t.recorded_start + t.duration};
-    return t.duration - Inside(busy_, stretch) >= least_;
   }
 
   void Add(TaskId id, Duration usual) {
@@ -137,7 +125,6 @@ class PlaceSearch {
   std::vector<size_t> place_;  // by step: among those that count
   size_t steps_ = 0;
   Duration least_;
-  std::vector<Interval> busy_;  // the GPU, as recorded
   std::vector<Stall> found_;
 };
 
@@ -170,22 +157,21 @@ absl::Status TakeWhatItCosts(std::vector<Stall>& waits, Graph& graph) {
 
 std::optional<Finding> FindingOfFarLonger(const Graph& graph, const Stalls& stalls) {
   Duration taken;
-  size_t count = 0;
-  const Stall* first = nullptr;
-  for (const Stall& s : stalls.waits) {
-    if (!s.far) continue;
-    taken += s.taken();
-    ++count;
-    if (first == nullptr || s.taken() > first->taken()) first = &s;
-  }
-  if (first == nullptr) return std::nullopt;
+  std::vector<Stall> far;
+  std::ranges::copy_if(stalls.waits, std::back_inserter(far), &Stall::far);
+  for (const Stall& s : far) taken += s.taken();
+  if (far.empty()) return std::nullopt;
+  const size_t count = far.size();
+  const auto first = std::ranges::max_element(far, {}, &Stall::taken);
   Duration recorded;
   for (size_t s : CountedSteps(graph)) recorded += graph.steps()[s].recorded_period;
+  const bool much = IdleMeanwhile(far, graph) >= recorded.Scaled(kOfStep);
   return Finding{
       .kind = FindingKind::kOpStalls,
-      .about = About::kPredictions,
+      .about = much ? About::kStep : About::kPredictions,
       .text = fmt::format("{} in some steps {} {} longer than the same work in others ({}: {}); "
-                          "predictions keep this time, and no option saves any of it",
+                          "predictions keep what steps are longer for it, and no option "
+                          "saves any of it",
                           Plural(count, "call"), count == 1 ? "takes" : "take", FormatTime(taken),
                           Printable(first->what), FormatTime(first->time)),
       .where = fmt::format("{}: {}, usually {}", first->what, FormatTime(first->time),

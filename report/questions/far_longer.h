@@ -15,12 +15,12 @@
 namespace daydream {
 
 // Calls and own time of operators of the counted steps that take 20 times what their name usually
-// takes on their thread, and 5 ms or a tenth of a step more, while the GPU had nothing to do for as
-// long. The n-th of a name is the same work in each step, give or take as many as one step has more
-// of than another: what does so in more than half of the steps is the program's own and is none.
-// `kept` is what the name usually takes. Nothing of one step alone, of fetches of batches, of
-// WaitsForOthers(), and of a name that has more than 4096 of them on a thread. O(tasks log tasks +
-// names * steps + the square of those of a name).
+// takes on their thread, and 5 ms or a tenth of a step more. The n-th of a name is the same work in
+// each step, give or take as many as one step has more of than another: what does so in more than
+// half of the steps is the program's own and is none. `kept` is what the name usually takes.
+// Nothing of one step alone, of fetches of batches, of WaitsForOthers(), and of a name that has
+// more than 4096 of them on a thread. O(tasks log tasks + names * steps + the square of those of a
+// name).
 std::vector<Stall> FindFarLonger(const Graph& graph);
 
 // What steps are longer for those of the waits that are `far`, as far as the GPU was behind when
@@ -29,7 +29,8 @@ std::vector<Stall> FindFarLonger(const Graph& graph);
 // the step is what it is without them. All have an equal share of what they take. Two replays.
 absl::Status TakeWhatItCosts(std::vector<Stall>& waits, Graph& graph);
 
-// What is said of them, by what they take as recorded; none: there are none.
+// What is said of them, by what they take as recorded; none: there are none. It puts the step in
+// doubt where the GPU had nothing to do meanwhile for a tenth of the recording.
 std::optional<Finding> FindingOfFarLonger(const Graph& graph, const Stalls& stalls);
 
 }  // namespace daydream

@@ -23,8 +23,12 @@ bool IsLaunch(CallKind kind) { return kind == CallKind::kLaunch || kind == CallK
 std::optional<Finding> FindingOfQueues(const Graph& graph, const std::vector<bool>& counts,
                                        size_t steps, Duration step) {
   std::vector<TaskId> call_of(graph.size());
+  std::vector<bool> waited(graph.size());  // for room, before it did something else
   for (const Edge& e : graph.edges()) {
     if (e.rule == Rule::kLaunch) call_of[e.to.index()] = e.from;
+    if (e.rule != Rule::kQueue || graph.task(e.to).kind != TaskKind::kWait) continue;
+    const TaskId work = graph.task(e.to).lane_next;
+    if (work.valid()) waited[work.index()] = true;
   }
   std::vector<std::vector<Duration>> lengths;  // by NameId
   for (TaskId call : call_of) {
@@ -54,7 +58,7 @@ std::optional<Finding> FindingOfQueues(const Graph& graph, const std::vector<boo
       while (started < i && graph.task(ops[started]).recorded_start <= end) ++started;
       const Duration own = usual[task.name.index()];
       if (i - started < kDeep || task.duration <= kLongLaunch) continue;
-      if (task.duration <= own * kTimesAsLong) continue;
+      if (task.duration <= own * kTimesAsLong || waited[call.index()]) continue;
       if (task.step >= counts.size() || !counts[task.step]) continue;
       waits += task.duration - own;
       ++calls;

@@ -38,7 +38,7 @@ struct Recorder {
   double window = 1e12;
   std::set<int> lost = {};
   double clock = 0, noise = 0;
-  double from = 0;  // calls before are not recorded, nor is what they launched
+  double from = 0;           // calls before are not recorded, nor is what they launched
   int held_up = -1, by = 0;  // the piece whose call does something else, too, once it has room
 };
 

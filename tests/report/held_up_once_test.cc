@@ -1,0 +1,177 @@
+// What one call takes too long, once, is no part of the step: the same is predicted with and
+// without it, wherever it is and whatever the GPU has in store.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/build.h"
+#include "report/predict/what_if.h"
+#include "report/questions/findings.h"
+#include "simulator/simulate.h"
+#include "tests/graph/trace_sketch.h"
+#include "tests/real_traces.h"
+#include "trace/importer.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+namespace {
+
+// Launches of GPU work in steps that count, in the order in which they were recorded.
+std::vector<TaskId> CountedLaunches(const Graph& graph) {
+  std::vector<TaskId> calls;
+  for (const Edge& e : graph.edges()) {
+    if (e.rule != Rule::kLaunch || e.from_anchor != Anchor::kEnd) continue;
+    const uint16_t step = graph.task(e.from).step;
+    if (step > 0 && graph.steps()[step].measured) calls.push_back(e.from);
+  }
+  std::ranges::sort(calls, {}, [&](TaskId t) { return graph.task(t).recorded_start; });
+  return calls;
+}
+
+// What would have been recorded if `call` had taken `time` longer: the host comes later, and the
+// GPU goes through what it has in store.
+std::shared_ptr<const Trace> HeldUp(const Trace& trace, Graph graph, TaskId call, Duration time) {
+  graph.mutable_task(call).duration += time;
+  auto timeline = Simulate(graph);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  std::vector<std::map<Instant, Instant>> moved(trace.lanes.size());  // what was when, and is now
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& t = graph.tasks()[i];
+    if (t.lane.index() >= moved.size() || t.kind == TaskKind::kDelay) continue;
+    std::map<Instant, Instant>& lane = moved[t.lane.index()];
+    lane[t.recorded_start] = timeline->start[i];
+    if (t.event >= trace.rows()) continue;
+    Instant& end = lane.try_emplace(trace.End(t.event), timeline->end[i]).first->second;
+    end = std::max(end, timeline->end[i]);
+  }
+  const auto now = [&](LaneId lane, Instant at) {
+    const auto next = moved[lane.index()].upper_bound(at);
+    if (next == moved[lane.index()].begin()) return at;
+    const auto last = std::prev(next);
+    const Instant then = last->second + (at - last->first);
+    return next == moved[lane.index()].end() ? then : std::min(then, next->second);
+  };
+  auto later = std::make_shared<Trace>(trace);
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    later->start[row] = now(trace.lane[row], trace.start[row]);
+    later->duration[row] = now(trace.lane[row], trace.End(row)) - later->start[row];
+  }
+  return later;
+}
+
+struct Answer {
+  std::vector<Prediction> predictions;  // the baseline comes first
+  std::vector<Finding> findings;
+};
+
+Answer Ask(std::shared_ptr<const Trace> trace) {
+  auto built = BuildGraph(std::move(trace));
+  EXPECT_TRUE(built.ok()) << built.status();
+  auto replay = CheckReplay(*built, nullptr);
+  EXPECT_TRUE(replay.ok());
+  auto health = MakeSteady(*built, *replay);
+  EXPECT_TRUE(health.ok());
+  std::vector<std::vector<Application>> scenarios;
+  for (const char* spec : {"graphs", "aot", "fuse", "free-gpu"}) {
+    scenarios.push_back(*ParseScenario(spec));
+  }
+  auto result = PredictAll(*built, *replay, scenarios, {.intervals = false});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return {std::move(result->predictions), std::move(health->findings)};
+}
+
+void ExpectTheSame(const Answer& held, const Answer& usual) {
+  ASSERT_EQ(held.predictions.size(), usual.predictions.size());
+  for (const Prediction& p : usual.predictions) {
+    const auto it = std::ranges::find(held.predictions, p.name, &Prediction::name);
+    ASSERT_NE(it, held.predictions.end());
+    ASSERT_EQ(it->error.ok(), p.error.ok()) << p.name << ": " << it->error;
+    EXPECT_NEAR(it->step.ms(), p.step.ms(), 0.01 * usual.predictions[0].step.ms()) << p.name;
+  }
+}
+
+// That it is told, too, and puts everything in doubt.
+void ExpectTakenOut(const Answer& held, const Answer& usual, Duration time) {
+  ExpectTheSame(held, usual);
+  ASSERT_FALSE(held.findings.empty());
+  EXPECT_EQ(held.findings[0].kind, FindingKind::kOneTime) << held.findings[0].text;
+  EXPECT_NEAR(held.findings[0].time.ms(), time.ms(), 0.5) << held.findings[0].text;
+  for (const Prediction& p : held.predictions) {
+    EXPECT_TRUE(!p.error.ok() || p.confidence == Confidence::kLow) << p.name;
+  }
+}
+
+// Eight marked steps of ten operators whose host takes 1 ms and whose kernel takes 3, so that the
+// GPU has ever more in store: 100 ms in the sixth.
+std::shared_ptr<const Trace> FasterHost() {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0, done = 0;
+  for (int step = 0; step < 8; ++step) {
+    const double begin = now;
+    for (int op = 0; op < 10; ++op, now += 1000) {
+      s.Op(cpu, "aten::linear", now, 950);
+      const double ready = std::max(now + 930, done + 2);
+      s.Launch(cpu, gpu, "kernel", now + 900, 10, ready, 3000);
+      done = ready + 3000;
+    }
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  return s.Build();
+}
+
+TEST(HeldUpOnce, WhatTheGpuHasInStoreHidesAPartOfIt) {
+  const auto trace = FasterHost();
+  auto built = BuildGraph(trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Answer usual = Ask(trace);
+  const std::vector<TaskId> launches = CountedLaunches(built->graph);
+  ASSERT_EQ(launches.size(), 70u);
+  for (const int64_t ms : {150, 400}) {
+    for (const size_t at : {22, 44, 55}) {
+      SCOPED_TRACE(fmt::format("{} ms in launch {}", ms, at));
+      const auto held = HeldUp(*trace, built->graph, launches[at], Duration::Ms(ms));
+      ExpectTakenOut(Ask(held), usual, Duration::Ms(ms));
+    }
+  }
+}
+
+TEST(HeldUpOnce, WhatItHasInStoreHidesAllOfIt) {
+  const auto trace = FasterHost();
+  auto built = BuildGraph(trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  const std::vector<TaskId> launches = CountedLaunches(built->graph);
+  for (const size_t at : {33, 44, 55}) {
+    SCOPED_TRACE(at);
+    ExpectTheSame(Ask(HeldUp(*trace, built->graph, launches[at], Duration::Ms(60))), Ask(trace));
+  }
+}
+
+// Of which the GPU has up to 90 ms in store, and launches find a full queue.
+TEST(HeldUpOnce, AFullQueueHidesAPartOfIt) {
+  const auto path = RealTraceFolder() / "gpus/resnet50-bs32.v100-sxm2.json.gz";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no ../shared/traces";
+  auto trace = ImportFile(path.string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Answer usual = Ask(*trace);
+  const std::vector<TaskId> launches = CountedLaunches(built->graph);
+  ASSERT_GT(launches.size(), 4000u);
+  for (const int64_t ms : {150, 400}) {
+    for (size_t part = 1; part < 8; ++part) {
+      const size_t at = launches.size() * part / 8;
+      SCOPED_TRACE(fmt::format("{} ms in launch {}", ms, at));
+      const auto held = HeldUp(**trace, built->graph, launches[at], Duration::Ms(ms));
+      ExpectTakenOut(Ask(held), usual, Duration::Ms(ms));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace daydream
