@@ -46,7 +46,7 @@ absl::Status FinishTasks(Builder& b) {
     task.step = steps[i];
     if (mapper) mapper->Assign(TaskId(i), task);
     times.Add(task);
-    marks.push_back(StepMarkOf(b.graph, task));
+    marks.push_back(StepMarkOf(task));
   }
   RecordPeriods(b, marks);
   Release(b.task_start);

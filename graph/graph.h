@@ -114,8 +114,6 @@ struct GraphLane {
   uint32_t queue_depth = 0;
   // Streams of one GPU of a rank with the same number wait in one launch queue; 0 = in its own.
   uint32_t shared_queue = 0;
-  // GPU work on it can be the first of a step (graph/step_windows.h): so it was in the recording.
-  bool marks_steps = true;
 };
 
 // A named range on a CPU thread; scopes of one thread nest.

@@ -149,28 +149,6 @@ class StepsOfOps {
   bool calls_get_lost_ = false;
 };
 
-// Lanes on which the GPU work of some step began. What was launched before the recording begins
-// nothing.
-void MarkLanes(Builder& b) {
-  Graph& graph = b.graph;
-  std::vector<TaskId> first(graph.steps().size());
-  for (const GraphLane& lane : graph.lanes()) {
-    if (lane.lane.kind == LaneKind::kThread) continue;
-    for (TaskId t = lane.first; t.valid(); t = b.next_on_lane[t.index()]) {
-      if (b.OpOf(t) == Builder::kNone && !IsGpu(graph.task(t).kind)) continue;
-      TaskId& of_step = first[b.step_of_task[t.index()]];
-      const auto place = [&](TaskId task) { return std::pair(b.Start(task), task); };
-      if (!of_step.valid() || place(t) < place(of_step)) of_step = t;
-    }
-  }
-  if (graph.steps()[0].label == kBeforeTheFirstStep) first[0] = TaskId::None();
-  for (size_t l = 0; l < graph.lanes().size(); ++l)
-    graph.mutable_lane(LaneId(l)).marks_steps = false;
-  for (TaskId t : first) {
-    if (t.valid()) graph.mutable_lane(graph.task(t).lane).marks_steps = true;
-  }
-}
-
 // Where one step is counted, its host's time is part of the answer: time of the mark behind the
 // last thing recorded in it becomes a task, as far as nothing else follows. A window without marks
 // ends where its last record does, which says nothing of the host; and where waits were not
@@ -276,7 +254,6 @@ void AssignSteps(Builder& b) {
   const StepsOfOps of_ops(b);
   AssignStreamSteps(b, of_ops);
   FindBegins(b, of_ops);
-  if (b.graph.steps().size() > 1) MarkLanes(b);
 }
 
 void RecordPeriods(Builder& b, std::span<const StepMark> marks) {

@@ -17,29 +17,40 @@ constexpr Duration kLeast{std::numeric_limits<int64_t>::min()};
 
 }  // namespace
 
-std::vector<StepMarks::By> StepMarks::FindBy(const Graph& graph) {
-  std::vector<By> by(graph.steps().size(), By::kAll);
+namespace {
+
+std::vector<bool> StepsWithGpu(const Graph& graph) {
+  std::vector<bool> has_gpu(graph.steps().size(), false);
   for (const Task& task : graph.tasks()) {
-    if (task.step < by.size()) by[task.step] = std::max(by[task.step], ByOf(graph, task));
+    if (task.step < has_gpu.size() && IsGpu(task.kind)) has_gpu[task.step] = true;
   }
-  return by;
+  return has_gpu;
 }
 
+}  // namespace
+
 std::optional<size_t> StepMarks::LoneOf(const Graph& graph) {
-  std::optional<size_t> lone;
-  for (size_t s = 0; s < graph.steps().size(); ++s) {
-    if (!graph.steps()[s].measured) continue;
-    if (lone.has_value() || s == 0) return std::nullopt;
-    lone = s;
-  }
-  return lone;
+  const std::span<const GraphStep> steps = graph.steps();
+  size_t first = 0;
+  while (first < steps.size() && !steps[first].measured) ++first;
+  if (first == 0 || first == steps.size()) return std::nullopt;
+  return UnknownBefore(graph, first) || OnlyOne(graph) ? std::optional(first) : std::nullopt;
+}
+
+bool StepMarks::UnknownBefore(const Graph& graph, size_t step) {
+  const GraphStep &before = graph.steps()[step - 1], &own = graph.steps()[step];
+  return before.backlog || (own.begin.work.valid() && !before.begin.work.valid());
+}
+
+bool StepMarks::OnlyOne(const Graph& graph) {
+  return std::ranges::count_if(graph.steps(), &GraphStep::measured) == 1;
 }
 
 StepMarks::StepMarks(const Graph& graph)
-    : StepMarks(graph, FindBy(graph), [&](TaskId t) { return graph.task(t).step; }) {}
+    : StepMarks(graph, StepsWithGpu(graph), [&](TaskId t) { return graph.task(t).step; }) {}
 
-StepMarks::StepMarks(const Graph& graph, std::vector<By> by, StepOf step_of)
-    : graph_(graph), by_(std::move(by)), lone_(LoneOf(graph)) {
+StepMarks::StepMarks(const Graph& graph, std::vector<bool> has_gpu, StepOf step_of)
+    : graph_(graph), has_gpu_(std::move(has_gpu)), lone_(LoneOf(graph)) {
   FindWaits();
   FindLaunches(step_of);
 }
@@ -54,14 +65,12 @@ void StepMarks::FindWaits() {
 }
 
 void StepMarks::FindLaunches(StepOf step_of) {
-  const std::span<const GraphStep> steps = graph_.steps();
-  const auto counts = [&](size_t s) { return steps[s].measured && HasGpu(s); };
-  size_t first = 1, last = by_.size();
-  while (first < by_.size() && !counts(first)) ++first;
+  const auto counts = [&](size_t s) { return graph_.steps()[s].measured && HasGpu(s); };
+  size_t first = 1, last = has_gpu_.size();
+  while (first < has_gpu_.size() && !counts(first)) ++first;
   while (last > first && !counts(last - 1)) --last;
-  const bool lone = last == first + 1 && first == lone_;
-  // One counts, or no launch is known before it.
-  if (!lone && (last < first + 2 || !HasGpu(first - 1) || steps[first - 1].backlog)) return;
+  if (first == lone_) last = first + 1;
+  if (first != lone_ && (last < first + 2 || !HasGpu(first - 1))) return;  // nothing before
   launches_.resize(last);
   std::vector<bool> launches(graph_.size(), false);
   for (const Edge& e : graph_.edges()) {
@@ -89,24 +98,12 @@ void StepMarks::FindLaunches(StepOf step_of) {
   }
 }
 
-bool StepMarks::FirstsMatter() const {
-  for (size_t s = 1; s < by_.size(); ++s) {
-    if (!HasGpu(s - 1) || graph_.steps()[s - 1].backlog) return true;
-  }
-  return by_.size() <= 1;
-}
-
-bool StepMarks::Begins(const Task& task) const {
-  if (by_[task.step] == By::kMarkedGpu && !graph_.lane(task.lane).marks_steps) return false;
-  return Ends(task);
-}
-
 namespace {
 
 // Marks by task, and whether that of task i is as the one before: found out faster than the mark.
 struct MarksOfGraph {
   const Graph& graph;
-  StepMark operator()(size_t i) const { return StepMarkOf(graph, graph.tasks()[i]); }
+  StepMark operator()(size_t i) const { return StepMarkOf(graph.tasks()[i]); }
   bool AsBefore(size_t i) const {
     const Task &x = graph.tasks()[i - 1], &y = graph.tasks()[i];
     return x.lane == y.lane && x.step == y.step && x.kind == y.kind;
@@ -120,6 +117,16 @@ struct GivenMarks {
     return std::bit_cast<uint32_t>(marks[i - 1]) == std::bit_cast<uint32_t>(marks[i]);
   }
 };
+
+void Widen(Instant first, Instant last, StepWindow& window) {
+  window.begin = std::min(window.begin, first);
+  window.end = std::max(window.end, last);
+}
+
+// Host work of the lone step up to that of the next, if there is one.
+StepWindow UpToNext(const StepWindow& host, Instant next) {
+  return {host.begin, next == kLate ? host.end : std::max(next, host.begin)};
+}
 
 // The host of the lone step begins where it first waits for earlier GPU work.
 void BeginBehindWaits(const StepMarks& marks, std::span<const Instant> start,
@@ -138,13 +145,12 @@ void BeginBehindWaits(const StepMarks& marks, std::span<const Instant> start,
 template <class MarkOf>
 std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                                   std::span<const Instant> start, std::span<const Instant> end) {
-  using By = StepMarks::By;
   struct Found {
-    By by = By::kAll;
-    std::array<Instant, 3> first = {kLate, kLate, kLate}, last = {kEarly, kEarly, kEarly};
+    bool any = false, gpu = false;
+    StepWindow all = {kLate, kEarly}, of_gpu = {kLate, kEarly};  // from the first to the last
     std::optional<StepWindow> host;
-    bool any = false;
   };
+  Instant next_host = kLate;  // where the host begins the step behind the lone one
   const size_t steps = graph.steps().size();
   const std::optional<size_t> lone = StepMarks::LoneOf(graph);
   std::vector<Found> found(steps);
@@ -152,13 +158,13 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     if (mark.step >= steps) return;
     Found& of = found[mark.step];
     of.any = true;
-    of.by = std::max(of.by, By{mark.by});
-    of.first[mark.by] = std::min(of.first[mark.by], first);
-    of.last[mark.by] = std::max(of.last[mark.by], last);
-    if (mark.step != lone || !mark.host) return;
+    of.gpu |= mark.gpu;
+    Widen(first, last, mark.gpu ? of.of_gpu : of.all);
+    if (!mark.host || !lone.has_value()) return;
+    if (mark.step == *lone + 1) next_host = std::min(next_host, first);
+    if (mark.step != *lone) return;
     if (!of.host.has_value()) of.host = {first, last};
-    of.host->begin = std::min(of.host->begin, first);
-    of.host->end = std::max(of.host->end, last);
+    Widen(first, last, *of.host);
   };
   // Neighbours are mostly of one step and kind: what they have in common is noted once.
   for (size_t i = 0; i < graph.size();) {
@@ -170,28 +176,23 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     }
     note(mark, first, last);
   }
-  for (Found& of : found) {  // what counts as more counts as less, too
-    for (size_t k = of.first.size() - 1; k-- > 0;) {
-      of.first[k] = std::min(of.first[k], of.first[k + 1]);
-      of.last[k] = std::max(of.last[k], of.last[k + 1]);
-    }
-  }
-  std::vector<By> by;
-  by.reserve(found.size());
-  for (const Found& of : found) by.push_back(of.by);
-  const StepMarks marks(graph, std::move(by), [&](TaskId t) { return mark_of(t.index()).step; });
+  std::vector<bool> has_gpu;
+  has_gpu.reserve(found.size());
+  for (const Found& of : found) has_gpu.push_back(of.gpu);
+  const StepMarks marks(graph, std::move(has_gpu),
+                        [&](TaskId t) { return mark_of(t.index()).step; });
   std::vector<StepExtent> extents(steps);
   for (size_t s = 0; s < steps; ++s) {
     const Found& of = found[s];
-    const By last = std::min(of.by, By::kGpu);  // GPU work of any lane can end a step
-    extents[s] = {.gpu = marks.HasGpu(s),
+    const StepWindow& work = of.gpu ? of.of_gpu : of.all;
+    extents[s] = {.gpu = of.gpu,
                   .any = of.any,
                   .counts = graph.steps()[s].measured,
                   .backlog = graph.steps()[s].backlog,
                   .host_led = graph.steps()[s].host_led,
                   .recorded = graph.steps()[s].recorded_period,
-                  .first = of.first[static_cast<size_t>(of.by)],
-                  .last = of.last[static_cast<size_t>(last)],
+                  .first = work.begin,
+                  .last = work.end,
                   .host = of.host};
     for (const StepMarks::Launch& l : marks.launches(s)) {
       const std::span<const Instant> at = l.from == Anchor::kEnd ? end : start;
@@ -199,6 +200,8 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
       extents[s].launched = std::max(extents[s].launched.value_or(kEarly), arrives);
     }
   }
+  if (lone.has_value() && extents[*lone].host.has_value())
+    extents[*lone].host = UpToNext(*extents[*lone].host, next_host);
   BeginBehindWaits(marks, start, extents);
   return extents;
 }
@@ -225,32 +228,6 @@ std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark
 
 namespace {
 
-// From the end of the GPU work of the step before to the first of its own.
-std::optional<Duration> LeadIn(std::span<const StepExtent> extents, size_t s) {
-  if (s >= extents.size() || !extents[s].gpu || !extents[s - 1].gpu) return std::nullopt;
-  return extents[s].first - extents[s - 1].last;
-}
-
-// By step: what those behind it that count have, their mean; or the one that follows it has.
-std::vector<std::optional<Duration>> LeadInsOfOthers(std::span<const StepExtent> extents) {
-  std::vector<std::optional<Duration>> found(extents.size());
-  Duration sum;
-  int64_t others = 0;
-  for (size_t s = extents.size(); s-- > 1;) {
-    found[s] = others > 0 ? sum / others : LeadIn(extents, s + 1);
-    const std::optional<Duration> own = LeadIn(extents, s);
-    if (!own.has_value() || !extents[s].counts) continue;
-    sum += *own;
-    ++others;
-  }
-  return found;
-}
-
-// Of a step with GPU work before which none is known that an edit may be asked of.
-bool BeginsAsOthers(const StepExtent& previous, const StepExtent& own) {
-  return own.gpu && (!previous.gpu || previous.backlog);
-}
-
 // The larger of what its host and its GPU take.
 StepWindow LoneWindow(const StepExtent& own) {
   // A wait that ends before what it waits for, as damaged clocks have it, arrives behind the host.
@@ -259,7 +236,7 @@ StepWindow LoneWindow(const StepExtent& own) {
   return own.gpu && gpu.length() > host.length() ? gpu : host;
 }
 
-// Of the lone step with GPU work before it.
+// Of the lone step with GPU work before it, which may be from before the recording.
 StepWindow LoneWindowBehind(const StepExtent& previous, const StepExtent& own) {
   const StepWindow& host = *own.host;
   // A host that begins when the GPU is done does at the end of the step before what it does at the
@@ -284,13 +261,15 @@ StepWindow WindowBehind(const StepExtent& previous, const StepExtent& own, Insta
   return own.gpu && previous.gpu ? LoneWindowBehind(previous, own) : LoneWindow(own);
 }
 
-// The counted steps that launches are known of, and the one before them: [first, last).
+// The counted steps that launches are known of, and the one before them: [first, last). None behind
+// a lone step: its launches wait for no GPU work before it, as those of the others do.
 std::optional<std::pair<size_t, size_t>> Launched(std::span<const StepExtent> extents) {
+  const auto is_lone = [](const StepExtent& e) { return e.host.has_value(); };
+  if (std::ranges::any_of(extents, is_lone)) return std::nullopt;
   size_t first = 0, last = extents.size();
   while (first < last && !extents[first].launched.has_value()) ++first;
   while (last > first && !extents[last - 1].launched.has_value()) --last;
   if (last < first + 2 || (first > 0 && extents[first].counts)) return std::nullopt;
-  if (extents[last - 1].host.has_value()) return std::nullopt;  // the lone step
   for (size_t s = first; s < last; ++s) {
     if (!extents[s].launched.has_value()) return std::nullopt;  // an edit took all of a step
   }
@@ -323,11 +302,6 @@ void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> win
 
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
   std::vector<StepWindow> windows(extents.size());
-  std::vector<std::optional<Duration>> leads;  // found when first asked for
-  const auto lead_of_others = [&](size_t s) {
-    if (leads.empty()) leads = LeadInsOfOthers(extents);
-    return leads[s];
-  };
   Instant before;  // where the step before ended
   for (size_t s = 0; s < extents.size(); ++s) {
     const StepExtent& own = extents[s];
@@ -335,13 +309,8 @@ std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
       windows[s] = {before, before};
       continue;
     }
-    if (s == 0) {
-      windows[s] = {own.first, own.last};
-    } else if (BeginsAsOthers(extents[s - 1], own) && lead_of_others(s).has_value()) {
-      windows[s] = {std::min(own.first - *lead_of_others(s), own.last), own.last};
-    } else {
-      windows[s] = WindowBehind(extents[s - 1], own, before);
-    }
+    windows[s] =
+        s > 0 ? WindowBehind(extents[s - 1], own, before) : StepWindow{own.first, own.last};
     before = own.last;
   }
   GoByLaunches(extents, windows);

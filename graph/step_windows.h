@@ -32,20 +32,16 @@ struct StepWindow {
 // launches the steps are no longer than they were recorded, and the window of the first begins
 // earlier.
 //
-// Where no GPU work is known before a step, or only some whose launch was not recorded
-// (GraphStep::backlog), so that an edit does not tell where it would end, its window begins as long
-// before its first GPU work as those of the steps behind it do, in the mean of those that count; as
-// that of the next where none of them does. First work is then looked for on lanes that held the
-// first work of some step in the recording (GraphLane::marks_steps): what an optimization lets run
-// ahead elsewhere is no start of a step. Steps without GPU tasks end with their host tasks, steps
-// without tasks are empty. Removed tasks count: they take no time but still mark a place.
+// The lone step is the only one that counts, or the first of them where no GPU work is known before
+// it, or only such whose launch was not recorded (GraphStep::backlog): an edit does not tell where
+// that would end. Its window begins no earlier than its host, or than its host waits for earlier
+// work: such work that is made faster ends earlier, but the step is no longer for it. Where its
+// host had begun when work from before the recording ended, and the GPU then waited, its window is
+// that of the host. Where no GPU work is known before it, its window is that of its host work, up
+// to where the host begins the next one, or of its GPU work when that takes longer.
 //
-// Where one step counts, and its host waits for earlier GPU work or that work was launched before
-// the recording, it begins no earlier than its host does: such work that is made faster ends
-// earlier, but the step is no longer for it. Where its host had begun when work from before the
-// recording ended, and the GPU then waited, its window is that of the host. Where no GPU work lies
-// before or behind it, its window is that of its host work, or of its GPU work when that takes
-// longer.
+// Steps without GPU tasks end with their host tasks, steps without tasks are empty. Removed tasks
+// count: they take no time but still mark a place.
 //
 // The end of a step's GPU work follows the host while the host is the bottleneck and the GPU's
 // backlog while the GPU is, so the windows of a steady run have the steady period in both cases
@@ -65,17 +61,19 @@ struct StepExtent {
   bool host_led = false;   // GraphStep::host_led, of a step that waits for no work before it
   Duration recorded = {};  // GraphStep::recorded_period
   Instant first, last;
-  std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
+  std::optional<StepWindow> host = {};   // of the lone step: from its host tasks to the next one's
   std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
 };
 
 // What StepWindows() reads of a task.
 struct StepMark {
   uint16_t step = 0;
-  uint8_t by = 0;
+  bool gpu = false;
   bool host = false;
 };
-StepMark StepMarkOf(const Graph& graph, const Task& task);
+inline StepMark StepMarkOf(const Task& task) {
+  return {task.step, IsGpu(task.kind), IsHost(task.kind)};
+}
 // The same, as fast as memory is, where many are asked for: with a mark for each task of `graph`.
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark> marks,
                                     std::span<const Instant> start, std::span<const Instant> end);
@@ -84,15 +82,14 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark
 class StepMarks {
  public:
   explicit StepMarks(const Graph& graph);  // O(tasks + edges)
-  bool HasGpu(size_t step) const { return by_[step] >= By::kGpu; }
-  // Whether windows depend on where the work of steps begins: none of GPU work is known before one.
-  bool FirstsMatter() const;
-  // Whether this task, which belongs to a step of the graph, can be the first or last of it.
-  bool Begins(const Task& task) const;
-  bool Ends(const Task& task) const { return IsGpu(task.kind) || !HasGpu(task.step); }
-  // The only step that counts; none when there are more, or fewer.
+  bool HasGpu(size_t step) const { return has_gpu_[step]; }
+  // The lone step, if there is one; see above.
   std::optional<size_t> lone() const { return lone_; }
   static std::optional<size_t> LoneOf(const Graph& graph);  // O(steps)
+  // Whether it is the only one that counts.
+  static bool OnlyOne(const Graph& graph);  // O(steps)
+  // Whether it is not known where GPU work before this step would end under an edit.
+  static bool UnknownBefore(const Graph& graph, size_t step);
   // Of the steps that count and of the one before them, where launches of that are known, and of
   // the lone step: the calls that can be the last to launch GPU work, one a lane. Empty for all
   // others.
@@ -113,32 +110,21 @@ class StepMarks {
   std::span<const Wait> waits() const { return waits_; }
 
  private:
-  friend StepMark StepMarkOf(const Graph& graph, const Task& task);
   template <class MarkOf>
   friend std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                                            std::span<const Instant> start,
                                            std::span<const Instant> end);
-  enum class By : uint8_t { kAll, kGpu, kMarkedGpu };
   using StepOf = absl::FunctionRef<size_t(TaskId)>;
-  StepMarks(const Graph& graph, std::vector<By> by, StepOf step_of);
-  static By ByOf(const Graph& graph, const Task& task) {
-    if (!IsGpu(task.kind)) return By::kAll;
-    return graph.lane(task.lane).marks_steps ? By::kMarkedGpu : By::kGpu;
-  }
-  static std::vector<By> FindBy(const Graph& graph);
+  StepMarks(const Graph& graph, std::vector<bool> has_gpu, StepOf step_of);
   void FindWaits();
   void FindLaunches(StepOf step_of);
 
   const Graph& graph_;
-  std::vector<By> by_;
+  std::vector<bool> has_gpu_;  // by step
   std::optional<size_t> lone_;
   std::vector<Wait> waits_;
   std::vector<std::vector<Launch>> launches_;  // by step; see launches()
 };
-
-inline StepMark StepMarkOf(const Graph& graph, const Task& task) {
-  return {task.step, static_cast<uint8_t>(StepMarks::ByOf(graph, task)), IsHost(task.kind)};
-}
 
 // What the windows above depend on, and they from it.
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,

@@ -107,8 +107,6 @@ class Parser {
         DD_ASSIGN_OR_RETURN(const std::string_view word, line.Word("a property"));
         if (word == "priority")
           lane.order = LaneOrder::kPriority;
-        else if (word == "beside")
-          lane.marks_steps = false;
         else
           return line.Error(at, "'{}' is no property of a lane", word);
         continue;

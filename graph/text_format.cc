@@ -75,7 +75,6 @@ class Writer {
     const Lane& l = lane.lane;
     Put("lane {} {}", id, WordOf(kLaneKinds, l.kind));
     if (lane.order == LaneOrder::kPriority) Put(" priority");
-    if (l.kind == LaneKind::kStream && !lane.marks_steps) Put(" beside");
     if (lane.queue_depth != 0) Put(" queue={}", lane.queue_depth);
     if (lane.shared_queue != 0) Put(" shares={}", lane.shared_queue);
     if (l.rank != 0) Put(" rank={}", l.rank);

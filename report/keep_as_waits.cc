@@ -74,8 +74,7 @@ class WaitLanes {
     const auto [lane, fresh] = lanes_.try_emplace(thread);
     if (fresh) {
       lane->second =
-          graph_.AddLane({.lane = {.kind = LaneKind::kChannel, .name = name_, .number = -1},
-                          .marks_steps = false});
+          graph_.AddLane({.lane = {.kind = LaneKind::kChannel, .name = name_, .number = -1}});
     }
     return lane->second;
   }

@@ -118,8 +118,8 @@ std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
   const NameId made_name = graph.AddName("(loader workers make a batch)");
   const NameId wait_name = graph.AddName("(waits for loader workers)");
   const LaneId lane = graph.AddLane(
-      {.lane = {.kind = LaneKind::kChannel, .name = graph.AddName("loader workers"), .number = -1},
-       .marks_steps = false});
+      {.lane = {
+           .kind = LaneKind::kChannel, .name = graph.AddName("loader workers"), .number = -1}});
   // Where the last batch that was waited for came.
   LoaderWait last;
   size_t last_at = fetches.size();

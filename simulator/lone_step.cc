@@ -10,9 +10,16 @@ std::optional<size_t> LoneStepOf(const Graph& graph) {
   if (graph.tables().trace == nullptr) return std::nullopt;
   const std::optional<size_t> lone = StepMarks::LoneOf(graph);
   if (!lone.has_value() || graph.steps()[*lone].recorded_host > Duration{}) return std::nullopt;
+  if (StepMarks::UnknownBefore(graph, *lone)) return lone;
   const std::span<const GraphStep> behind = graph.steps().subspan(*lone + 1);
   const bool ends = !behind.empty() && behind[0].begin.call.valid() && behind[0].begin.work.valid();
   return ends ? std::nullopt : lone;
+}
+
+std::vector<GraphStep> StepsBehind(const Graph& graph, size_t lone) {
+  std::vector<GraphStep> steps(graph.steps().begin(), graph.steps().end());
+  steps[lone].measured = false;
+  return steps;
 }
 
 namespace {

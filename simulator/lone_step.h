@@ -1,9 +1,11 @@
-// The only step of a recording that counts, as it repeats. Its window says when it began and ended
-// in the recording, and nothing of what would overlap the step behind it: a host that is made
-// faster runs ahead into the next step, and what it waits for is then work of that one. Played four
-// times by itself (graph/repeat.h), its last round is the cycle of a run that goes on. What ranks
-// exchange and nothing of the step waits for, the GPU work of the next one does: else nobody had
-// use for it.
+// The lone step of a recording (graph/step_windows.h), as it repeats: the only one that counts, or
+// the first of them where nothing says where the GPU work before it would end. Its window says when
+// it began and ended in the recording, and nothing of what would overlap its neighbours: a host
+// that is made faster runs ahead into the next step, and what it waits for is then work of that
+// one. The first of several would do so, too, but there is no step before it to wait for. Played
+// four times by itself (graph/repeat.h), its last round is the cycle of a run that goes on. What
+// ranks exchange and nothing of the step waits for, the GPU work of the next one does: else nobody
+// had use for it.
 #pragma once
 
 #include <optional>
@@ -15,11 +17,14 @@
 
 namespace daydream {
 
-// The place of that step in steps(); none where the graph is not of a recording, where GPU work of
-// a known launch lies behind the step, which tells by its start where the step ends, and where the
-// step used up a lead of its host (graph/host_lead.h), so that the next one would not be like it.
-// O(steps).
+// The place of that step in steps(); none where the graph is not of a recording, where GPU work is
+// known on both sides of the step, which tells where it ends, and where the step used up a lead of
+// its host (graph/host_lead.h), so that the next one would not be like it. O(steps).
 std::optional<size_t> LoneStepOf(const Graph& graph);
+
+// The steps of `graph` with none that counts but those whose windows say how long they are: without
+// the lone one. O(steps).
+std::vector<GraphStep> StepsBehind(const Graph& graph, size_t lone);
 
 // REQUIRES: step == LoneStepOf(graph). O(tasks + edges).
 class LoneStep {

@@ -9,9 +9,7 @@ bool SameShape(const Graph& a, const Graph& b) {
     return x.from == y.from && x.to == y.to && x.lag == y.lag && x.rule == y.rule &&
            x.from_anchor == y.from_anchor && x.to_anchor == y.to_anchor;
   };
-  const auto same_lane = [](const GraphLane& x, const GraphLane& y) {
-    return x.order == y.order && x.marks_steps == y.marks_steps;
-  };
+  const auto same_lane = [](const GraphLane& x, const GraphLane& y) { return x.order == y.order; };
   const auto same_step = [](const GraphStep& x, const GraphStep& y) {
     return x.measured == y.measured && x.host_led == y.host_led && x.backlog == y.backlog &&
            x.begin == y.begin && x.recorded_period == y.recorded_period &&

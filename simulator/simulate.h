@@ -66,10 +66,12 @@ class Plan {
 Duration WholeLength(const Timeline& timeline);
 
 // Period of every step but the first, by the windows of graph/step_windows.h: steps - 1 entries. In
-// steps that count, what they use up of the host's lead counts, too (graph/host_lead.h). Where one
-// step counts, its cycle (simulator/lone_step.h), which takes about four replays more.
-// For a graph with one step one entry: its whole length from the first start to the last end.
+// steps that count, what they use up of the host's lead counts, too (graph/host_lead.h). Of the
+// lone step its cycle (simulator/lone_step.h), which takes about four replays of it more. For a
+// graph with one step one entry: its whole length from the first start to the last end.
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
+// The same with all steps by their windows: no cycle, of a graph that is played with others.
+std::vector<Duration> StepPeriodsBeside(const Graph& graph, const Timeline& timeline);
 
 // Longer by what a step used up of the lead, but no longer than the host takes when streams take no
 // time, which is asked for only where something was used up: each period that counts.

@@ -12,98 +12,24 @@
 #include "simulator/lone_step.h"
 #include "simulator/same_shape.h"
 #include "simulator/simulate.h"
+#include "simulator/step_candidates.h"
 
 namespace daydream {
 namespace {
 
-// The tasks that can be the first to start or the last to end in their step. On a lane, starts only
-// grow from task to task, but after a negative gap; ends likewise, but before a task that
-// overlaps. So a few tasks a step and lane are enough.
-struct Candidates {
-  std::vector<TaskId> first, last;            // first: only where StepMarks::FirstsMatter()
-  std::vector<TaskId> host_first, host_last;  // of the lone step, a lane each
-  std::vector<TaskId> round_last;             // as host_last, of rounds (simulator/lone_step.h)
-};
-
-class CandidateFinder {
- public:
-  CandidateFinder(const Graph& g, bool rounds) : g_(g), marks_(g) {
-    one_ = g.steps().size() <= 1;
-    of_step.resize(std::max<size_t>(g.steps().size(), 1));
-    const bool firsts = one_ || marks_.FirstsMatter();
-    for (const GraphLane& lane : g.lanes()) {
-      if (firsts) Walk(lane.first, true);
-      Walk(lane.last, false);
-      if (marks_.lone().has_value() && !one_) FindHost(lane, *marks_.lone());
-      for (size_t s = 0; rounds && s < of_step.size(); ++s) {
-        const TaskId last = LastOfHost(lane, s);
-        if (last.valid()) of_step[s].round_last.push_back(last);
-      }
-    }
-  }
-
-  std::span<const StepMarks::Launch> launches(size_t step) const {
-    return one_ ? std::span<const StepMarks::Launch>() : marks_.launches(step);
-  }
-  std::span<const StepMarks::Wait> waits(size_t step) const {
-    return step == marks_.lone() && !one_ ? marks_.waits() : std::span<const StepMarks::Wait>();
-  }
-  bool has_gpu(size_t step) const { return !one_ && marks_.HasGpu(step); }
-  std::vector<Candidates> of_step;
-
- private:
-  void FindHost(const GraphLane& lane, size_t step) {
-    TaskId first = lane.first;
-    while (first.valid() && !IsHostOf(first, step)) first = g_.task(first).lane_next;
-    if (!first.valid()) return;
-    of_step[step].host_first.push_back(first);
-    of_step[step].host_last.push_back(LastOfHost(lane, step));
-  }
-
-  bool IsHostOf(TaskId t, size_t step) const {
-    return g_.task(t).step == step && IsHost(g_.task(t).kind);
-  }
-  TaskId LastOfHost(const GraphLane& lane, size_t step) const {
-    TaskId last = lane.last;
-    while (last.valid() && !IsHostOf(last, step)) last = g_.task(last).lane_prev;
-    return last;
-  }
-
-  // The step whose begin or end `t` can be, or none.
-  size_t StepOf(const Task& t, bool begin) const {
-    if (one_) return 0;
-    if (t.step >= of_step.size()) return SIZE_MAX;
-    return (begin ? marks_.Begins(t) : marks_.Ends(t)) ? t.step : SIZE_MAX;
-  }
-
-  void Walk(TaskId t, bool forward) {
-    ++walk_;
-    seen_.resize(of_step.size());
-    for (; t.valid(); t = forward ? g_.task(t).lane_next : g_.task(t).lane_prev) {
-      const Task& task = g_.task(t);
-      // Backwards: what comes later on the lane need not end later.
-      if (!forward && task.gap < Duration{}) ++walk_;
-      if (const size_t s = StepOf(task, forward); s != SIZE_MAX && seen_[s] != walk_) {
-        seen_[s] = walk_;
-        (forward ? of_step[s].first : of_step[s].last).push_back(t);
-      }
-      if (forward ? task.gap < Duration{} : task.overlaps) ++walk_;
-    }
-  }
-
-  const Graph& g_;
-  StepMarks marks_;
-  bool one_;
-  std::vector<uint64_t> seen_;  // by step: the walk that has a candidate
-  uint64_t walk_ = 0;
-};
-
 // What is the same for all threads.
 struct Shape {
-  Shape(const Graph& g, bool rounds)
-      : graph(g), is_rounds(rounds), candidates(g, rounds), lead(HostLead::Of(g)) {}
+  explicit Shape(const Graph& g, bool rounds = false)
+      : graph(g),
+        is_rounds(rounds),
+        steps(g.steps().begin(), g.steps().end()),
+        candidates(g, rounds),
+        lead(HostLead::Of(g)) {}
   const Graph& graph;
   const bool is_rounds;  // of a lone step: asked for are cycles
+  // Of several steps that count, the one that is told by its cycle; and the steps without it.
+  std::optional<size_t> cycle_of;
+  std::vector<GraphStep> steps;
   CandidateFinder candidates;
   Contracted contracted;
   std::optional<HostLead> lead;
@@ -119,6 +45,9 @@ struct StepBatch::Impl {
         contracted(shape->contracted),
         now(&graph),
         base(contracted.sums) {}
+  static std::unique_ptr<Impl> Of(std::shared_ptr<Shape> shape, const Plan& plan);
+  // None where the rounds cannot be played in order.
+  static std::unique_ptr<Impl> OfParts(const Graph& graph, const Plan& plan, size_t step);
 
   // Starts and ends of one scenario, a row each `stride` numbers.
   struct Instants {
@@ -163,60 +92,89 @@ struct StepBatch::Impl {
     EvaluateEight(contracted.program, Sums(), start.get(), end.get());
   }
   Duration RunBase() {
-    if (rounds != nullptr) return TellCycle(RunRoundsOnce());
+    if (rounds != nullptr) return RunPartsOnce();
     if (start_of_one == nullptr) {
       start_of_one = LargeArray(contracted.program.tasks + 1);
       end_of_one = LargeArray(contracted.program.tasks + 1);
     }
     EvaluateOne(contracted.program, base.data(), start_of_one.get(), end_of_one.get());
-    return StepOf({start_of_one.get(), end_of_one.get(), 1}, base.data());
+    return StepOf({start_of_one.get(), end_of_one.get(), 1}, base.data(), 0);
   }
 
-  // By how much longer a task of the rounds is than the graph has it, at `cell` of what was told.
-  static Duration More(const int64_t* told, Duration in_graph) {
-    return Duration::Ns(*told) - in_graph;
+  // By how much longer the task is than the graph has it, at these cells of what was told.
+  Longer LongerBy(TaskId t, const int64_t* duration, const int64_t* gap) const {
+    const Task& task = graph.task(t);
+    return {t, Duration::Ns(*duration) - task.duration, Duration::Ns(*gap) - task.gap};
   }
 
-  Duration RunRoundsOnce() {
-    const std::span<const TaskId> tasks = lone->tasks();
-    std::vector<Longer> longer;
-    for (size_t i = 0; i < tasks.size(); ++i) {
-      const Contracted::Sums& at = contracted.sums_of[tasks[i].index()];
-      const Task& task = graph.task(tasks[i]);
-      const Duration duration = More(&base[at.duration], task.duration);
-      const Duration gap = More(&base[at.gap], task.gap);
-      if (duration == Duration{} && gap == Duration{}) continue;
-      for (size_t k = 0; k < LoneStep::kRounds; ++k) {
-        longer.push_back({TaskId(k * tasks.size() + i), duration, gap});
-      }
+  // The tasks of `asked` that `base` has longer, or shorter: task i as those of `as(i)`.
+  template <class As>
+  std::vector<Longer> ChangedInBase(std::span<const TaskId> asked, const As& as) const {
+    std::vector<Longer> changed;
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const Contracted::Sums& at = contracted.sums_of[asked[i].index()];
+      Longer by = LongerBy(asked[i], &base[at.duration], &base[at.gap]);
+      if (by.duration == Duration{} && by.gap == Duration{}) continue;
+      for (TaskId t : as(i)) changed.push_back({t, by.duration, by.gap});
     }
-    return rounds->StepWith(longer);
+    return changed;
   }
 
-  std::array<Duration, kWidth> RunRounds() {
-    const std::span<const TaskId> tasks = lone->tasks();
+  // The same of what the eight scenarios have, told to `to`.
+  template <class As>
+  void TellChanges(std::span<const TaskId> asked, const As& as, StepBatch& to) {
     const int64_t* told = Sums();
-    rounds->Reset();
-    for (size_t i = 0; i < tasks.size(); ++i) {
-      const Contracted::Sums& at = contracted.sums_of[tasks[i].index()];
-      const Task& task = graph.task(tasks[i]);
+    to.Reset();
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const Contracted::Sums& at = contracted.sums_of[asked[i].index()];
       const int64_t *duration = told + at.duration * kWidth, *gap = told + at.gap * kWidth;
-      const bool same =
-          std::all_of(duration, duration + kWidth,
-                      [&](int64_t ns) { return ns == task.duration.ns; }) &&
-          std::all_of(gap, gap + kWidth, [&](int64_t ns) { return ns == task.gap.ns; });
+      std::array<Longer, kWidth> by;
+      for (size_t s = 0; s < kWidth; ++s) by[s] = LongerBy(asked[i], duration + s, gap + s);
+      const bool same = std::ranges::all_of(
+          by, [](const Longer& l) { return l.duration == Duration{} && l.gap == Duration{}; });
       if (same) continue;
-      for (size_t k = 0; k < LoneStep::kRounds; ++k) {
-        const StepBatch::Sums of_round = rounds->sums(TaskId(k * tasks.size() + i));
+      for (TaskId t : as(i)) {
+        const StepBatch::Sums of_task = to.sums(t);
         for (size_t s = 0; s < kWidth; ++s) {
-          of_round.duration[s] += More(duration + s, task.duration).ns;
-          of_round.gap[s] += More(gap + s, task.gap).ns;
+          of_task.duration[s] += by[s].duration.ns;
+          of_task.gap[s] += by[s].gap.ns;
         }
       }
     }
-    const std::array<Duration, kWidth> cycles = rounds->Run();
-    TellCycle(cycles.back());
-    return cycles;
+  }
+
+  // In each of the rounds, task i of the lone step.
+  std::array<TaskId, LoneStep::kRounds> InRounds(size_t i) const {
+    std::array<TaskId, LoneStep::kRounds> in;
+    for (size_t k = 0; k < in.size(); ++k) in[k] = TaskId(k * lone->tasks().size() + i);
+    return in;
+  }
+
+  Duration RunPartsOnce() {
+    const Duration cycle =
+        rounds->StepWith(ChangedInBase(lone->tasks(), [&](size_t i) { return InRounds(i); }));
+    if (rest == nullptr) return TellCycle(cycle);
+    rest->impl_->cycles[0] = cycle;
+    const Duration step =
+        rest->StepWith(ChangedInBase(all, [&](size_t i) { return std::span(all).subspan(i, 1); }));
+    periods.assign(rest->periods().begin(), rest->periods().end());
+    return step;
+  }
+
+  std::array<Duration, kWidth> RunParts() {
+    TellChanges(
+        lone->tasks(), [&](size_t i) { return InRounds(i); }, *rounds);
+    const std::array<Duration, kWidth> told = rounds->Run();
+    if (rest == nullptr) {
+      TellCycle(told.back());
+      return told;
+    }
+    TellChanges(
+        all, [&](size_t i) { return std::span(all).subspan(i, 1); }, *rest);
+    rest->impl_->cycles = told;
+    const std::array<Duration, kWidth> steps = rest->Run();
+    periods.assign(rest->periods().begin(), rest->periods().end());
+    return steps;
   }
 
   // Only the lone step counts.
@@ -250,6 +208,11 @@ struct StepBatch::Impl {
       if (i == 0) extent.host = lane;
       extent.host->begin = std::min(extent.host->begin, lane.begin);
       extent.host->end = std::max(extent.host->end, lane.end);
+    }
+    if (!c.next_host_first.empty() && extent.host.has_value()) {
+      int64_t next = std::numeric_limits<int64_t>::max();
+      for (TaskId t : c.next_host_first) next = std::min(next, at.start[row(t)]);
+      extent.host->end.ns = std::max(next, extent.host->begin.ns);
     }
     for (const StepMarks::Launch& l : candidates.launches(step)) {
       const int64_t* of_call = l.from == Anchor::kEnd ? at.end : at.start;
@@ -308,27 +271,32 @@ struct StepBatch::Impl {
     for (uint32_t at : gpu_sums) host_sums[at] = 0;
     EvaluateOne(contracted.program, host_sums.data(), start_of_host.get(), end_of_host.get());
     FindPeriods({start_of_host.get(), end_of_host.get(), 1});
-    return shape->lead->HostPeriod(extents, StepTimeOf(graph.steps(), periods));
+    return shape->lead->HostPeriod(extents, StepTimeOf(shape->steps, periods));
   }
 
-  Duration StepOf(Instants at, const int64_t* of_scenario) {
+  Duration StepOf(Instants at, const int64_t* of_scenario, size_t scenario) {
     FindPeriods(at);
     if (candidates.of_step.size() == 1) return periods.front();
     if (shape->is_rounds) return CycleIn(at);
-    const Duration step = StepTimeOf(graph.steps(), periods);
-    if (!shape->lead.has_value()) return step;
+    AddWhatIsUsedUp(at, of_scenario);
+    if (shape->cycle_of.has_value()) periods[*shape->cycle_of - 1] = cycles[scenario];
+    return StepTimeOf(graph.steps(), periods);
+  }
+
+  void AddWhatIsUsedUp(Instants at, const int64_t* of_scenario) {
+    if (!shape->lead.has_value()) return;
     HostLead::Starts starts;
     for (size_t i = 0; i < starts.size() && !shape->lead->one_step(); ++i) {
       const TaskId t = shape->lead->tasks()[i];
       starts[i] = Instant::AtNs(at.start[size_t{contracted.row_of[t.index()]} * at.stride]);
     }
+    const Duration step = StepTimeOf(shape->steps, periods);
     const Duration used_up = shape->lead->UsedUp(starts, extents, step);
-    if (used_up <= Duration{}) return step;
+    if (used_up <= Duration{}) return;
     std::vector<Duration> longer = periods;
     AddUsedUp(
-        graph.steps(), used_up, [&] { return HostPeriodOf(of_scenario, at.stride); }, longer);
+        shape->steps, used_up, [&] { return HostPeriodOf(of_scenario, at.stride); }, longer);
     periods = std::move(longer);
-    return StepTimeOf(graph.steps(), periods);
   }
 
   const std::shared_ptr<const Shape> shape;
@@ -353,9 +321,12 @@ struct StepBatch::Impl {
   std::vector<StepExtent> extents;
   std::vector<StepWindow> windows;
   std::vector<Duration> periods;
-  // Of a lone step: its rounds, which are what is played.
+  // Of a lone step: its rounds, which are what is played, and all of the graph where others count,
+  // too: there `cycles` are how long the lone step is in each scenario.
   std::shared_ptr<const LoneStep> lone;
-  std::unique_ptr<StepBatch> rounds;
+  std::unique_ptr<StepBatch> rounds, rest;
+  std::vector<TaskId> all;  // tasks, where there is a rest
+  std::array<Duration, kWidth> cycles = {};
 };
 
 StepBatch::StepBatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -370,25 +341,38 @@ absl::StatusOr<StepBatch> StepBatch::Make(const Graph& graph) {
 
 StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
   if (const std::optional<size_t> step = LoneStepOf(graph)) {
-    auto lone = std::make_shared<const LoneStep>(graph, *step);
-    if (auto of_rounds = Plan::Make(lone->rounds()); of_rounds.ok()) {
-      auto shape = std::make_shared<Shape>(graph, /*rounds=*/false);
-      shape->contracted = PlaceOfEach(graph);
-      auto impl = std::make_unique<Impl>(std::move(shape));
-      impl->rounds = std::make_unique<StepBatch>(Make(lone->rounds(), *of_rounds, /*rounds=*/true));
-      impl->lone = std::move(lone);
-      return StepBatch(std::move(impl));
-    }
+    if (auto parts = Impl::OfParts(graph, plan, *step)) return StepBatch(std::move(parts));
   }
-  return Make(graph, plan, /*rounds=*/false);
+  return StepBatch(Impl::Of(std::make_shared<Shape>(graph), plan));
 }
 
-StepBatch StepBatch::Make(const Graph& graph, const Plan& plan, bool rounds) {
-  auto shape = std::make_shared<Shape>(graph, rounds);
+std::unique_ptr<StepBatch::Impl> StepBatch::Impl::OfParts(const Graph& graph, const Plan& plan,
+                                                          size_t step) {
+  auto lone = std::make_shared<const LoneStep>(graph, step);
+  const auto plan_of_rounds = Plan::Make(lone->rounds());
+  if (!plan_of_rounds.ok()) return nullptr;
+  auto places = std::make_shared<Shape>(graph);
+  places->contracted = PlaceOfEach(graph);
+  auto impl = std::make_unique<Impl>(std::move(places));
+  auto rounds = std::make_shared<Shape>(lone->rounds(), /*rounds=*/true);
+  impl->rounds.reset(new StepBatch(Of(std::move(rounds), *plan_of_rounds)));
+  impl->lone = std::move(lone);
+  if (StepMarks::OnlyOne(graph)) return impl;
+  auto rest = std::make_shared<Shape>(graph);
+  rest->cycle_of = step;
+  rest->steps = StepsBehind(graph, step);
+  impl->rest.reset(new StepBatch(Of(std::move(rest), plan)));
+  for (size_t i = 0; i < graph.size(); ++i) impl->all.push_back(TaskId(i));
+  return impl;
+}
+
+std::unique_ptr<StepBatch::Impl> StepBatch::Impl::Of(std::shared_ptr<Shape> shape,
+                                                     const Plan& plan) {
   std::vector<TaskId> starts, ends;
   for (const Candidates& c : shape->candidates.of_step) {
     starts.insert(starts.end(), c.first.begin(), c.first.end());
     starts.insert(starts.end(), c.host_first.begin(), c.host_first.end());
+    starts.insert(starts.end(), c.next_host_first.begin(), c.next_host_first.end());
     ends.insert(ends.end(), c.last.begin(), c.last.end());
     ends.insert(ends.end(), c.host_last.begin(), c.host_last.end());
     ends.insert(ends.end(), c.round_last.begin(), c.round_last.end());
@@ -402,15 +386,17 @@ StepBatch StepBatch::Make(const Graph& graph, const Plan& plan, bool rounds) {
   if (shape->lead.has_value() && !shape->lead->one_step()) {
     starts.insert(starts.end(), shape->lead->tasks().begin(), shape->lead->tasks().end());
   }
-  shape->contracted = Contract(graph, plan.program(), starts, ends);
-  return StepBatch(std::make_unique<Impl>(std::move(shape)));
+  shape->contracted = Contract(shape->graph, plan.program(), starts, ends);
+  return std::make_unique<Impl>(std::move(shape));
 }
 
 StepBatch StepBatch::Another() const {
   auto impl = std::make_unique<Impl>(impl_->shape);
   impl->lone = impl_->lone;
+  impl->all = impl_->all;
   if (impl_->rounds != nullptr)
     impl->rounds = std::make_unique<StepBatch>(impl_->rounds->Another());
+  if (impl_->rest != nullptr) impl->rest = std::make_unique<StepBatch>(impl_->rest->Another());
   return StepBatch(std::move(impl));
 }
 
@@ -454,10 +440,11 @@ void StepBatch::Set(size_t s, TaskId task, Duration duration, Duration gap) {
 
 std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   static_assert(kWidth == kSideBySide);
-  if (impl_->rounds != nullptr) return impl_->RunRounds();
+  if (impl_->rounds != nullptr) return impl_->RunParts();
   impl_->Run();
   std::array<Duration, kWidth> steps;
-  for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(impl_->Of(s), impl_->sums.get() + s);
+  for (size_t s = 0; s < kWidth; ++s)
+    steps[s] = impl_->StepOf(impl_->Of(s), impl_->sums.get() + s, s);
   return steps;
 }
 

@@ -73,7 +73,6 @@ class StepBatch {
 
  private:
   struct Impl;
-  static StepBatch Make(const Graph& graph, const Plan& plan, bool rounds);
   explicit StepBatch(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -23,7 +23,7 @@ std::vector<Duration> PeriodsOf(std::span<const StepExtent> extents) {
   return periods;
 }
 
-Duration HostPeriod(const Graph& graph, const HostLead& lead) {
+Duration HostPeriod(const Graph& graph, std::span<const GraphStep> steps, const HostLead& lead) {
   Graph alone = graph;
   for (size_t i = 0; i < alone.size(); ++i) {
     if (!OnStream(alone, TaskId(i))) continue;
@@ -33,31 +33,45 @@ Duration HostPeriod(const Graph& graph, const HostLead& lead) {
   const absl::StatusOr<Timeline> timeline = Simulate(alone);
   if (!timeline.ok()) return {};  // the replay that is asked about fails likewise, and says so
   const std::vector<StepExtent> extents = StepExtents(alone, timeline->start, timeline->end);
-  return lead.HostPeriod(extents, StepTimeOf(graph.steps(), PeriodsOf(extents)));
+  return lead.HostPeriod(extents, StepTimeOf(steps, PeriodsOf(extents)));
+}
+
+bool AnyCounts(std::span<const GraphStep> steps) {
+  return std::ranges::any_of(steps, &GraphStep::measured);
+}
+
+// With what is used up of a lead in those of `steps`, the graph's own or fewer, that count.
+std::vector<Duration> PeriodsOf(const Graph& graph, std::span<const GraphStep> steps,
+                                const Timeline& timeline) {
+  const std::vector<StepExtent> extents = StepExtents(graph, timeline.start, timeline.end);
+  std::vector<Duration> periods = PeriodsOf(extents);
+  const auto lead = AnyCounts(steps) ? HostLead::Of(graph) : std::nullopt;
+  if (!lead.has_value()) return periods;
+  HostLead::Starts starts;
+  for (size_t i = 0; i < starts.size() && !lead->one_step(); ++i) {
+    starts[i] = timeline.start[lead->tasks()[i].index()];
+  }
+  const Duration used_up = lead->UsedUp(starts, extents, StepTimeOf(steps, periods));
+  AddUsedUp(
+      steps, used_up, [&] { return HostPeriod(graph, steps, *lead); }, periods);
+  return periods;
 }
 
 }  // namespace
 
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
-  if (graph.steps().size() <= 1) return {WholeLength(timeline)};
-  const std::vector<StepExtent> extents = StepExtents(graph, timeline.start, timeline.end);
-  std::vector<Duration> periods = PeriodsOf(extents);
-  if (const std::optional<size_t> lone = LoneStepOf(graph)) {
-    const LoneStep step(graph, *lone);
-    if (const auto rounds = Simulate(step.rounds()); rounds.ok())
-      periods[*lone - 1] = CycleOf(step.rounds(), rounds->start, rounds->end);
-    return periods;
-  }
-  if (const auto lead = HostLead::Of(graph)) {
-    HostLead::Starts starts;
-    for (size_t i = 0; i < starts.size() && !lead->one_step(); ++i) {
-      starts[i] = timeline.start[lead->tasks()[i].index()];
-    }
-    const Duration used_up = lead->UsedUp(starts, extents, StepTimeOf(graph.steps(), periods));
-    AddUsedUp(
-        graph.steps(), used_up, [&] { return HostPeriod(graph, *lead); }, periods);
-  }
+  const std::optional<size_t> lone = LoneStepOf(graph);
+  if (!lone.has_value()) return StepPeriodsBeside(graph, timeline);
+  std::vector<Duration> periods = PeriodsOf(graph, StepsBehind(graph, *lone), timeline);
+  const LoneStep step(graph, *lone);
+  if (const auto rounds = Simulate(step.rounds()); rounds.ok())
+    periods[*lone - 1] = CycleOf(step.rounds(), rounds->start, rounds->end);
   return periods;
+}
+
+std::vector<Duration> StepPeriodsBeside(const Graph& graph, const Timeline& timeline) {
+  if (graph.steps().size() <= 1) return {WholeLength(timeline)};
+  return PeriodsOf(graph, graph.steps(), timeline);
 }
 
 void AddUsedUp(std::span<const GraphStep> steps, Duration used_up,

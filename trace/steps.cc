@@ -186,7 +186,9 @@ Steps Between(LaneId lane, std::span<const Instant> bounds, StepMethod method) {
 Steps FromOptimizer(const Trace& trace, const MarkGroup& marks) {
   std::vector<Instant> bounds = {LaneBegin(trace, marks.lane)};
   for (size_t row : marks.rows) bounds.push_back(trace.End(row));
-  return Between(marks.lane, bounds, StepMethod::kAnnotation);
+  Steps steps = Between(marks.lane, bounds, StepMethod::kAnnotation);
+  steps.ends_only = true;
+  return steps;
 }
 
 // Fetching a batch is the first.
@@ -368,12 +370,13 @@ void MarkWarmUp(Steps& steps) {
   bool slow = first > kSlower * typical;
   // Of a recording, the steps before took what starting up takes.
   bool started = steps.steps.front().use == StepUse::kLabelled;
-  if (!slow && (left.size() < 3 || started)) return;
+  if (!slow && !steps.ends_only && (left.size() < 3 || started)) return;
   left[0]->use = StepUse::kWarmUp;
-  left[0]->why =
-      slow ? fmt::format("the first step takes {:.1f} ms, the median of the others {:.1f} ms",
-                         first * 1e-6, typical * 1e-6)
-           : "the profiler starts up during the first step";
+  left[0]->why = "the profiler starts up during the first step";
+  if (steps.ends_only) left[0]->why = "only ends of steps are known: it may have begun earlier";
+  if (slow)
+    left[0]->why = fmt::format("the first step takes {:.1f} ms, the median of the others {:.1f} ms",
+                               first * 1e-6, typical * 1e-6);
 }
 
 Steps FindMarks(const Trace& trace, std::span<const Launch> launches) {

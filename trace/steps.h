@@ -46,6 +46,8 @@ struct Steps {
   // Share of the work from mark to mark that lies behind the mark's end, where it is much: then the
   // marks say where steps begin, and each goes on to the next.
   double behind_marks = 0;
+  // Only their ends are known: the first may have begun before the recording.
+  bool ends_only = false;
   size_t measured() const;
 };
 

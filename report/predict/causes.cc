@@ -137,7 +137,7 @@ class Game {
       durations_.resize(work_.size());
       gaps_.resize(work_.size());
       marks_.reserve(work_.size());
-      for (const Task& task : work_.tasks()) marks_.push_back(StepMarkOf(work_, task));
+      for (const Task& task : work_.tasks()) marks_.push_back(StepMarkOf(task));
     }
     SwitchAll(false);
     const std::optional<Duration> none = Step();

@@ -13,7 +13,6 @@
 #include "report/questions/copy_findings.h"
 #include "report/questions/delay_findings.h"
 #include "report/questions/far_longer.h"
-#include "report/questions/first_step.h"
 #include "report/questions/gpu_findings.h"
 #include "report/questions/launch_findings.h"
 #include "report/questions/limit_findings.h"
@@ -103,7 +102,6 @@ class Findings {
 
   // What is said of steps, where there are some.
   void FindInSteps() {
-    FindCutStep();
     TellBusyBefore();
     FindLongCall();
     for (Finding& f : FindingsOfOpStalls(graph_)) out_.push_back(std::move(f));
@@ -169,18 +167,6 @@ class Findings {
                                   : "this is the first iteration of a program, and what remains "
                                     "is no step");
     }
-    out_.push_back(std::move(f));
-  }
-
-  void FindCutStep() {
-    const FirstStep first = BeginOfFirstStep(graph_);
-    if (first.by <= step_.Scaled(kStepOff)) return;
-    Finding f{.kind = FindingKind::kCutStep, .about = About::kStep, .where = first.name};
-    f.text = fmt::format(
-        "{} with up to {} of waiting for a batch: how long the GPU waited for the first is not "
-        "recorded, and the step may be off by {}",
-        Plural(first.steps, "step"), Time(first.fetch), Time(first.by));
-    f.time = first.by, f.share = ShareOf(first.by, step_), f.fix = "record five steps or more";
     out_.push_back(std::move(f));
   }
 

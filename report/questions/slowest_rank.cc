@@ -24,7 +24,7 @@ std::vector<TaskId> LastWork(const Graph& graph, bool steps) {
     TaskId of_first, of_last;
     for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
-      if (task.removed || (steps && (!IsGpu(task.kind) || !lane.marks_steps))) continue;
+      if (task.removed || (steps && !IsGpu(task.kind))) continue;
       if (steps && task.step == first) of_first = t;
       if (!steps || task.step == last) of_last = t;
     }

@@ -95,7 +95,7 @@ std::optional<Duration> StepOfRank(std::span<const TaskId> tasks, const Graph& g
     own.start[i] = timeline.start[t.index()];
     own.end[i] = timeline.end[t.index()];
   }
-  return StepTime(graph, own);
+  return StepTimeOf(graph.steps(), StepPeriodsBeside(graph, own));
 }
 
 bool Chooses(const Graph& graph, TaskId t) {

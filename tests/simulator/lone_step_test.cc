@@ -120,12 +120,66 @@ TEST(LoneStep, AWindowWithoutMarksIsPlayedAsItIs) {
   EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(57)) << "from 10 to 67";
 }
 
-TEST(LoneStep, StepsWithANextOneEndWhereThatBegins) {
-  OneStep one;
-  one.sketch.Mark(LaneId(0), "ProfilerStep#4", 95, 95);
-  one.sketch.Launch(LaneId(0), LaneId(1), "A", 115, 5, 195, 40);
-  const BuiltGraph built = Build(one.sketch);
-  EXPECT_FALSE(LoneStepOf(built.graph).has_value());
+// Two marked steps of an op of 10 us, a launch of 5, a wait for A of 40 and a launch of 5. B takes
+// 100 on a stream of its own, so that each waits for the one before. Nothing is known before the
+// first, whose B runs while A of the second does.
+TEST(LoneStep, TheFirstOfSeveralRepeatsWhereNothingIsKnownBeforeIt) {
+  TraceSketch s;
+  const LaneId thread = s.Thread(), stream = s.Stream(), other = s.Stream(20);
+  for (const int k : {0, 1}) {
+    const double begin = 10 + 60 * k;
+    s.Mark(thread, fmt::format("ProfilerStep#{}", 3 + k), begin, 60);
+    s.Op(thread, "aten::copy_", begin, 10);
+    s.Launch(thread, stream, "A", begin + 10, 5, begin + 15, 40);
+    s.Call(thread, "cudaStreamSynchronize", begin + 15, 40);
+    s.Launch(thread, other, "B", begin + 55, 5, 70 + 100 * k, 100);
+  }
+  const BuiltGraph built = Build(s);
+  ASSERT_EQ(LoneStepOf(built.graph), 1u);
+  EXPECT_EQ(built.graph.steps()[1].recorded_period, Duration::Us(145)) << "A begins at 25";
+  EXPECT_EQ(built.graph.steps()[2].recorded_period, Duration::Us(100));
+  const auto periods_with = [&](double first, double second) {
+    Graph graph = built.graph;
+    SetDuration(graph, Find(graph, "B", TaskKind::kKernel, 0), first);
+    SetDuration(graph, Find(graph, "B", TaskKind::kKernel, 1), second);
+    std::vector<Duration> periods = StepPeriods(graph, Play(graph));
+    periods.resize(2);  // without what is behind the last mark
+    StepBatch batch = StepBatch::Make(built.graph).value();
+    EXPECT_EQ(batch.StepOf(graph), StepTime(graph, Play(graph)));
+    for (const size_t k : {0, 1}) {
+      const TaskId t = Find(graph, "B", TaskKind::kKernel, k);
+      batch.Set(5, t, graph.task(t).duration, graph.task(t).gap);
+    }
+    const auto steps = batch.Another().Run();
+    EXPECT_EQ(steps[5], StepTime(built.graph, Play(built.graph))) << "another has none of it";
+    EXPECT_EQ(batch.Run()[5], StepTime(graph, Play(graph)));
+    EXPECT_EQ(batch.Run()[4], StepTime(built.graph, Play(built.graph)));
+    return periods;
+  };
+  EXPECT_EQ(periods_with(100, 100), std::vector(2, Duration::Us(100)));
+  // The host is what takes longest; the steps are alike, and each is told to be so long.
+  EXPECT_EQ(periods_with(10, 10), std::vector(2, Duration::Us(60)));
+  EXPECT_EQ(periods_with(200, 100), (std::vector{Duration::Us(200), Duration::Us(100)}));
+}
+
+// A step whose GPU work is known on both sides ends where that of the next begins.
+TEST(LoneStep, WorkThatIsKnownOnBothSidesTellsWhereAStepEnds) {
+  for (const bool launched : {false, true}) {
+    TraceSketch s;
+    const LaneId thread = s.Thread(), stream = s.Stream();
+    if (!launched) s.Kernel(stream, "before", 2, 4);
+    for (const int k : {0, 1, 2}) {
+      const double begin = 10 + 60 * k;
+      s.Mark(thread, fmt::format("ProfilerStep#{}", k), begin, 60);
+      s.Op(thread, "aten::copy_", begin, 10);
+      if (launched || k > 0) s.Launch(thread, stream, "A", begin + 10, 5, begin + 15, 40);
+    }
+    Graph graph = Build(s).graph;
+    for (size_t i = 0; i < graph.steps().size(); ++i) {
+      graph.mutable_step(i).measured = graph.steps()[i].label == "ProfilerStep#1";
+    }
+    EXPECT_EQ(LoneStepOf(graph).has_value(), !launched);
+  }
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ that loads, a first allocation. It is taken out before anything is predicted, fo
 part of the step that repeats; the text says how long a step is with it and without.
 Record later, after ten or twenty steps of warm-up.)"},
     {"cut_step",
-     R"(The recording does not hold a whole step. Either the GPU was still busy with earlier work
-when it began, or the wait for the next batch comes after its end. The length of the step
-is in doubt by what the text says. Record five steps or more, with marks around each.)"},
+     R"(The recording does not hold a whole step: the GPU was still busy with earlier work when it
+began. The length of the step is in doubt by what the text says. Record five steps or more,
+with marks around each.)"},
     {"library_search",
      R"(Some convolutions launch many more kernels than others: under
 torch.backends.cudnn.benchmark the library tries its algorithms at the first call of each

@@ -375,9 +375,8 @@ void Editor::Finish() {
 
 LaneId Editor::NewLane(std::string_view name, LaneKind kind, LaneOrder order) {
   // It has a name, but no number that a recorded lane could have.
-  return graph_.AddLane({.lane = {.kind = kind, .name = graph_.AddName(name), .number = -1},
-                         .order = order,
-                         .marks_steps = false});
+  return graph_.AddLane(
+      {.lane = {.kind = kind, .name = graph_.AddName(name), .number = -1}, .order = order});
 }
 
 LaneId Editor::NewStream(std::string_view name, LaneId like) {

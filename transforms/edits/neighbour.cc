@@ -43,7 +43,6 @@ class ProgramCopy {
     lane.lane.name = edit_.graph().AddName(fmt::format("other: {}", guest_.Name(lane.lane.name)));
     if (lane.lane.kind == LaneKind::kStream) lane.lane.device = device_;
     lane.first = lane.last = TaskId::None();
-    lane.marks_steps = false;
     const LaneId copy = edit_.graph().AddLane(lane);
     for (TaskId t = guest_.lane(id).first; t.valid(); t = guest_.task(t).lane_next) {
       Task task = guest_.task(t);
