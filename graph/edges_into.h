@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <vector>
 
+#include "graph/facts.h"
 #include "graph/graph.h"
 
 namespace daydream {
@@ -19,6 +21,10 @@ struct EdgesInto {
     for (size_t i = edge.size(); i-- > 0;) {
       edge[--begin[g.edges()[i].to.index()]] = static_cast<uint32_t>(i);
     }
+  }
+  // Found once for all graphs of a wiring(), and for those that share facts (graph/facts.h).
+  static std::shared_ptr<const EdgesInto> Of(const Graph& g) {
+    return FactOfWiring<EdgesInto>(g, [&] { return EdgesInto(g); });
   }
   std::vector<uint32_t> begin, edge;
 };

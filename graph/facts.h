@@ -57,4 +57,11 @@ std::shared_ptr<const T> FactOfTables(const Graph& graph, Find find, uint64_t nu
   return graph.table_facts().Get<T>(number, std::move(find));
 }
 
+// What `find()` tells of a graph that hangs on nothing but its wiring(), where it has one.
+template <class T, class Find>
+std::shared_ptr<const T> FactOfWiring(const Graph& graph, Find find) {
+  if (graph.wiring() == 0) return FactOf<T>(graph, std::move(find));
+  return FactOfTables<T>(graph, std::move(find), graph.wiring());
+}
+
 }  // namespace daydream

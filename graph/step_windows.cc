@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/facts.h"
 
 namespace daydream {
 namespace {
@@ -46,13 +46,43 @@ bool StepMarks::OnlyOne(const Graph& graph) {
   return std::ranges::count_if(graph.steps(), &GraphStep::measured) == 1;
 }
 
-StepMarks::StepMarks(const Graph& graph)
-    : StepMarks(graph, StepsWithGpu(graph), [&](TaskId t) { return graph.task(t).step; }) {}
+LaunchCalls::LaunchCalls(const Graph& graph) : lanes_(graph.lanes().size()) {
+  std::vector<uint32_t> count(graph.size());  // by task: of its launches, then where they begin
+  std::vector<bool> launches(lanes_.size());  // by lane: whether any of its tasks does
+  for (const Edge& e : graph.edges()) {
+    if (e.rule == Rule::kLaunch && count[e.from.index()]++ == 0)
+      launches[graph.task(e.from).lane.index()] = true;
+  }
+  uint32_t begin = 0;
+  for (size_t l = 0; l < lanes_.size(); ++l) {
+    if (!launches[l]) continue;
+    for (TaskId t = graph.lanes()[l].last; t.valid(); t = graph.task(t).lane_prev) {
+      uint32_t& own = count[t.index()];
+      if (own == 0) continue;
+      lanes_[l].push_back({t, begin, begin + own});
+      begin += std::exchange(own, begin);
+    }
+  }
+  edges_.resize(begin);
+  for (size_t i = 0; i < graph.edges().size(); ++i) {
+    const Edge& e = graph.edges()[i];
+    if (e.rule == Rule::kLaunch) edges_[count[e.from.index()]++] = static_cast<uint32_t>(i);
+  }
+}
 
-StepMarks::StepMarks(const Graph& graph, std::vector<bool> has_gpu, StepOf step_of)
+std::shared_ptr<const LaunchCalls> LaunchCalls::Of(const Graph& graph) {
+  return FactOfWiring<LaunchCalls>(graph, [&] { return LaunchCalls(graph); });
+}
+
+StepMarks::StepMarks(const Graph& graph)
+    : StepMarks(
+          graph, StepsWithGpu(graph), [&](TaskId t) { return graph.task(t).step; }, nullptr) {}
+
+StepMarks::StepMarks(const Graph& graph, std::vector<bool> has_gpu, StepOf step_of,
+                     const LaunchCalls* calls)
     : graph_(graph), has_gpu_(std::move(has_gpu)), lone_(LoneOf(graph)) {
   FindWaits();
-  FindLaunches(step_of);
+  FindLaunches(step_of, calls);
 }
 
 void StepMarks::FindWaits() {
@@ -64,7 +94,7 @@ void StepMarks::FindWaits() {
   }
 }
 
-void StepMarks::FindLaunches(StepOf step_of) {
+void StepMarks::FindLaunches(StepOf step_of, const LaunchCalls* calls) {
   const auto counts = [&](size_t s) { return graph_.steps()[s].measured && HasGpu(s); };
   size_t first = 1, last = has_gpu_.size();
   while (first < has_gpu_.size() && !counts(first)) ++first;
@@ -72,29 +102,22 @@ void StepMarks::FindLaunches(StepOf step_of) {
   if (first == lone_) last = first + 1;
   if (first != lone_ && (last < first + 2 || !HasGpu(first - 1))) return;  // nothing before
   launches_.resize(last);
-  std::vector<bool> launches(graph_.size(), false);
-  for (const Edge& e : graph_.edges()) {
-    if (e.rule == Rule::kLaunch) launches[e.from.index()] = true;
-  }
-  absl::flat_hash_map<TaskId, std::pair<size_t, size_t>> place_of;  // in launches_
-  for (const GraphLane& lane : graph_.lanes()) {
+  std::shared_ptr<const LaunchCalls> own;
+  if (calls == nullptr) calls = (own = LaunchCalls::Of(graph_)).get();
+  for (const std::vector<LaunchCalls::Call>& lane : calls->lanes()) {
     size_t next = last;  // steps from here on have theirs of this lane: it is their last
-    for (TaskId t = lane.last; t.valid() && next >= first; t = graph_.task(t).lane_prev) {
-      const size_t step = step_of(t);
+    for (size_t i = 0; i < lane.size() && next >= first; ++i) {
+      const size_t step = step_of(lane[i].task);
+      if (step >= next) continue;
       if (step + 1 < first) break;
-      if (!launches[t.index()] || step >= next) continue;
       next = step;
-      place_of[t] = {step, launches_[step].size()};
-      launches_[step].push_back({t, kLeast});
+      Launch of = {lane[i].task, kLeast};
+      for (uint32_t k = lane[i].edges_begin; k < lane[i].edges_end; ++k) {
+        const Edge& e = graph_.edges()[calls->edges()[k]];
+        if (of.lag < e.lag) of = {e.from, e.lag, e.from_anchor};
+      }
+      launches_[step].push_back(of);
     }
-  }
-  launches.assign(graph_.size(), false);
-  for (const auto& [t, place] : place_of) launches[t.index()] = true;
-  for (const Edge& e : graph_.edges()) {
-    if (e.rule != Rule::kLaunch || !launches[e.from.index()]) continue;
-    const auto [step, lane] = place_of.at(e.from);
-    Launch& of = launches_[step][lane];
-    if (of.lag < e.lag) of = {e.from, e.lag, e.from_anchor};
   }
 }
 
@@ -144,7 +167,8 @@ void BeginBehindWaits(const StepMarks& marks, std::span<const Instant> start,
 
 template <class MarkOf>
 std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
-                                  std::span<const Instant> start, std::span<const Instant> end) {
+                                  const LaunchCalls* calls, std::span<const Instant> start,
+                                  std::span<const Instant> end) {
   struct Found {
     bool any = false, gpu = false;
     StepWindow all = {kLate, kEarly}, of_gpu = {kLate, kEarly};  // from the first to the last
@@ -179,8 +203,8 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
   std::vector<bool> has_gpu;
   has_gpu.reserve(found.size());
   for (const Found& of : found) has_gpu.push_back(of.gpu);
-  const StepMarks marks(graph, std::move(has_gpu),
-                        [&](TaskId t) { return mark_of(t.index()).step; });
+  const StepMarks marks(
+      graph, std::move(has_gpu), [&](TaskId t) { return mark_of(t.index()).step; }, calls);
   std::vector<StepExtent> extents(steps);
   for (size_t s = 0; s < steps; ++s) {
     const Found& of = found[s];
@@ -208,7 +232,17 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
 
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end) {
-  return ExtentsBy(graph, MarksOfGraph{graph}, start, end);
+  if (graph.wiring() == 0) return ExtentsBy(graph, MarksOfGraph{graph}, nullptr, start, end);
+  struct Marks {
+    std::vector<StepMark> of_task;
+  };
+  const auto marks = FactOfWiring<Marks>(graph, [&] {
+    Marks found;
+    found.of_task.reserve(graph.size());
+    for (const Task& task : graph.tasks()) found.of_task.push_back(StepMarkOf(task));
+    return found;
+  });
+  return ExtentsBy(graph, GivenMarks{marks->of_task}, nullptr, start, end);
 }
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
@@ -217,13 +251,14 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
 }
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark> marks,
-                                    std::span<const Instant> start, std::span<const Instant> end) {
-  return StepWindows(StepExtents(graph, marks, start, end));
+                                    const LaunchCalls& calls, std::span<const Instant> start,
+                                    std::span<const Instant> end) {
+  return StepWindows(ExtentsBy(graph, GivenMarks{marks}, &calls, start, end));
 }
 
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark> marks,
                                     std::span<const Instant> start, std::span<const Instant> end) {
-  return ExtentsBy(graph, GivenMarks{marks}, start, end);
+  return ExtentsBy(graph, GivenMarks{marks}, nullptr, start, end);
 }
 
 namespace {

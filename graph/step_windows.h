@@ -1,6 +1,7 @@
 // Where one step ends and the next begins, seen from the GPU.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -74,9 +75,30 @@ struct StepMark {
 inline StepMark StepMarkOf(const Task& task) {
   return {task.step, IsGpu(task.kind), IsHost(task.kind)};
 }
-// The same, as fast as memory is, where many are asked for: with a mark for each task of `graph`.
+class LaunchCalls;
+// The same, as fast as memory is, where many are asked for: with a mark for each task of `graph`,
+// whose step may be another than the task's, and LaunchCalls::Of() the graph.
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark> marks,
-                                    std::span<const Instant> start, std::span<const Instant> end);
+                                    const LaunchCalls& calls, std::span<const Instant> start,
+                                    std::span<const Instant> end);
+
+// The calls that launch GPU work, which hang on nothing but Graph::wiring().
+class LaunchCalls {
+ public:
+  explicit LaunchCalls(const Graph& graph);  // keeps no reference; O(tasks + edges)
+  // Found once for all graphs of a wiring(), and for those that share facts (graph/facts.h).
+  static std::shared_ptr<const LaunchCalls> Of(const Graph& graph);
+  struct Call {
+    TaskId task;
+    uint32_t edges_begin, edges_end;  // in edges()
+  };
+  std::span<const std::vector<Call>> lanes() const { return lanes_; }  // of each the last first
+  std::span<const uint32_t> edges() const { return edges_; }           // places in Graph::edges()
+
+ private:
+  std::vector<std::vector<Call>> lanes_;
+  std::vector<uint32_t> edges_;
+};
 
 // Which tasks a step's window goes by.
 class StepMarks {
@@ -112,12 +134,14 @@ class StepMarks {
  private:
   template <class MarkOf>
   friend std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
-                                           std::span<const Instant> start,
+                                           const LaunchCalls* calls, std::span<const Instant> start,
                                            std::span<const Instant> end);
   using StepOf = absl::FunctionRef<size_t(TaskId)>;
-  StepMarks(const Graph& graph, std::vector<bool> has_gpu, StepOf step_of);
+  // Without `calls` these are LaunchCalls::Of() the graph, where any are asked for.
+  StepMarks(const Graph& graph, std::vector<bool> has_gpu, StepOf step_of,
+            const LaunchCalls* calls);
   void FindWaits();
-  void FindLaunches(StepOf step_of);
+  void FindLaunches(StepOf step_of, const LaunchCalls* calls);
 
   const Graph& graph_;
   std::vector<bool> has_gpu_;  // by step

@@ -100,10 +100,11 @@ EdgeDifference Differ(std::span<const Edge> before, std::span<const Edge> after)
 }
 
 // StepTime() with the marks of the tasks.
-Duration StepTimeOf(const Graph& graph, std::span<const StepMark> marks, const Timeline& timeline) {
+Duration StepTimeOf(const Graph& graph, std::span<const StepMark> marks, const LaunchCalls& calls,
+                    const Timeline& timeline) {
   if (graph.steps().size() <= 1) return StepTime(graph, timeline);
   std::vector<Duration> periods;
-  for (const StepWindow& window : StepWindows(graph, marks, timeline.start, timeline.end)) {
+  for (const StepWindow& window : StepWindows(graph, marks, calls, timeline.start, timeline.end)) {
     periods.push_back(window.length());
   }
   return StepTimeOf(graph.steps(), std::span(periods).subspan(1));
@@ -138,6 +139,7 @@ class Game {
       gaps_.resize(work_.size());
       marks_.reserve(work_.size());
       for (const Task& task : work_.tasks()) marks_.push_back(StepMarkOf(task));
+      calls_.emplace(work_);
     }
     SwitchAll(false);
     const std::optional<Duration> none = Step();
@@ -358,7 +360,7 @@ class Game {
   std::optional<Duration> Step() {
     if (plan_.has_value()) {
       plan_->Run(durations_, gaps_, work_.edges(), timeline_);
-      return StepTimeOf(work_, marks_, timeline_);
+      return StepTimeOf(work_, marks_, *calls_, timeline_);
     }
     auto timeline = Simulate(work_);
     if (!timeline.ok()) return std::nullopt;
@@ -430,6 +432,7 @@ class Game {
   // With a plan, by task: what the next replay takes.
   std::vector<Duration> durations_, gaps_;
   std::vector<StepMark> marks_;
+  std::optional<LaunchCalls> calls_;
   Timeline timeline_;
   std::optional<Duration> all_on_;  // the step with everything switched on
 };

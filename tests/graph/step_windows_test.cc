@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "graph/build.h"
 #include "graph/text.h"
 #include "simulator/simulate.h"
+#include "tests/example_graph.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
 #include "transforms/core/transform.h"
@@ -202,6 +204,68 @@ TEST(StepWindows, NoStepIsShorterThanWhatTheLaneItBeginsOnHasToDo) {
       }
     }
   }
+}
+
+// What the windows go by, looked for from the end of each lane.
+TEST(StepWindows, GoByTheLastCallOfEachLaneThatLaunched) {
+  for (const char* name : {"launch-bound", "resnet50"}) {
+    SCOPED_TRACE(name);
+    const Graph graph = Example(name).graph;
+    std::vector<std::vector<Edge>> launches(graph.size());  // by call
+    for (const Edge& e : graph.edges()) {
+      if (e.rule == Rule::kLaunch) launches[e.from.index()].push_back(e);
+    }
+    const StepMarks marks(graph);
+    size_t known = 0;
+    for (size_t s = 0; s < graph.steps().size(); ++s) {
+      if (marks.launches(s).empty()) continue;  // of a step that does not count
+      ++known;
+      size_t at = 0;
+      for (const GraphLane& lane : graph.lanes()) {
+        TaskId t = lane.last;
+        while (t.valid() && (graph.task(t).step != s || launches[t.index()].empty())) {
+          t = graph.task(t).lane_prev;
+        }
+        if (!t.valid()) continue;
+        ASSERT_LT(at, marks.launches(s).size());
+        const StepMarks::Launch& found = marks.launches(s)[at++];
+        EXPECT_EQ(found.task, t);
+        EXPECT_EQ(found.lag, std::ranges::max(launches[t.index()], {}, &Edge::lag).lag);
+      }
+      EXPECT_EQ(at, marks.launches(s).size());
+    }
+    EXPECT_GE(known, 2U);
+  }
+}
+
+// Marks and calls are found once for all copies, and again where an edit changes them.
+TEST(StepWindows, AreTheSameOfCopiesThatShareWhatIsFound) {
+  Graph graph = Example("launch-bound").graph;
+  const Timeline timeline = Simulate(graph).value();
+  const auto lengths = [&](const Graph& of) {
+    std::vector<Duration> found;
+    for (const StepWindow& w : StepWindows(of, timeline.start, timeline.end)) {
+      found.push_back(w.length());
+    }
+    return found;
+  };
+  if (graph.wiring() == 0) graph.NameWiring();
+  const std::vector<Duration> shared = lengths(graph);
+  EXPECT_EQ(lengths(graph), shared);
+  Graph edited = graph;
+  for (size_t i = 0; i < graph.size();
+       ++i) {  // the work of the second and the third step is of one
+    if (graph.tasks()[i].step == 2) edited.mutable_task(TaskId(i)).step = 1;
+  }
+  ASSERT_EQ(edited.wiring(), 0U);
+  const std::vector<Duration> longer = lengths(edited);
+  EXPECT_NE(longer, shared);
+  edited.NameWiring();
+  EXPECT_EQ(lengths(edited), longer);
+  for (size_t i = 0; i < graph.size(); ++i) {
+    edited.mutable_task(TaskId(i)).step = graph.tasks()[i].step;
+  }
+  EXPECT_EQ(lengths(edited), shared);
 }
 
 }  // namespace
