@@ -1,6 +1,7 @@
 #include "report/windows.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "graph/step_windows.h"
 #include "simulator/simulate.h"
@@ -56,22 +57,58 @@ std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline)
   return windows;
 }
 
-std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline,
-                                     std::span<const Window> windows) {
-  const Window& last = windows.back();
+namespace {
+
+// The GPU task that ends the last window; none: everything does.
+TaskId EndOfPath(const Graph& graph, const Timeline& timeline, const Window& last) {
   TaskId until;
   for (size_t i = 0; last.step < graph.steps().size() && i < graph.size(); ++i) {
+    if (timeline.end[i] < last.end) continue;
     const Task& task = graph.tasks()[i];
     if (task.removed || !IsGpu(task.kind) || task.step != last.step) continue;
-    if (timeline.end[i] < last.end) continue;
     if (!until.valid() || timeline.end[i] > timeline.end[until.index()]) until = TaskId(i);
   }
-  std::vector<PathSegment> path = CriticalPath(graph, timeline, until);
-  if (!path.empty() && windows.front().begin < path.front().begin) {
-    const PathSegment& first = path.front();
-    path.insert(path.begin(), {windows.front().begin, first.begin, first.task, Rule::kLaneOrder,
-                               true, first.resource});
+  return until;
+}
+
+// What lies between the windows' begin and that of the path.
+std::optional<PathSegment> LeadTo(const PathSegment& first, std::span<const Window> windows) {
+  const Instant begin = windows.front().begin;
+  if (first.begin <= begin) return std::nullopt;
+  return PathSegment{begin, first.begin, first.task, Rule::kLaneOrder, true, first.resource};
+}
+
+// Time by resource of what lies in windows, a window.
+class PathSum {
+ public:
+  explicit PathSum(std::span<const Window> windows) : windows_(windows) {}
+  void Add(const PathSegment& s, Duration inside) {
+    PathSegment part = s;
+    part.end = s.begin + inside;
+    const BoundBy one = SumByResource({&part, 1});
+    path_.gpu += one.gpu, path_.cpu += one.cpu, path_.comm += one.comm, path_.data += one.data;
   }
+  BoundBy PerWindow() const {
+    BoundBy path = path_;
+    for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
+      *d = *d / static_cast<int64_t>(windows_.size());
+    }
+    return path;
+  }
+
+ private:
+  std::span<const Window> windows_;
+  BoundBy path_;
+};
+
+}  // namespace
+
+std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline,
+                                     std::span<const Window> windows) {
+  const TaskId until = EndOfPath(graph, timeline, windows.back());
+  std::vector<PathSegment> path = CriticalPath(graph, timeline, until);
+  if (path.empty()) return path;
+  if (const auto lead = LeadTo(path.front(), windows)) path.insert(path.begin(), *lead);
   return path;
 }
 
@@ -80,18 +117,28 @@ std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timelin
 }
 
 BoundBy PathPerStep(const CountedPath& counted) {
-  const std::vector<Window>& windows = counted.windows;
-  BoundBy path;
-  ForEachClipped(counted.path, windows, [&](const PathSegment& s, Duration d) {
-    PathSegment part = s;
-    part.end = s.begin + d;
-    const BoundBy one = SumByResource({&part, 1});
-    path.gpu += one.gpu, path.cpu += one.cpu, path.comm += one.comm, path.data += one.data;
-  });
-  for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
-    *d = *d / static_cast<int64_t>(windows.size());
-  }
-  return path;
+  PathSum sum(counted.windows);
+  ForEachClipped(counted.path, counted.windows,
+                 [&](const PathSegment& s, Duration d) { sum.Add(s, d); });
+  return sum.PerWindow();
+}
+
+BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
+  const std::vector<Window> windows = CountedWindows(graph, timeline);
+  PathSum sum(windows);
+  size_t last = windows.size();  // those behind it begin later than the path goes on
+  std::optional<PathSegment> first;
+  const auto take = [&](const PathSegment& s) {
+    while (last > 0 && windows[last - 1].begin >= s.end) --last;
+    for (size_t i = last; i-- > 0 && windows[i].end > s.begin;) {
+      const Duration d = std::min(windows[i].end, s.end) - std::max(windows[i].begin, s.begin);
+      if (d > Duration{}) sum.Add(s, d);
+    }
+    first = s;
+  };
+  WalkCriticalPath(graph, timeline, EndOfPath(graph, timeline, windows.back()), take);
+  if (const auto lead = first ? LeadTo(*first, windows) : std::nullopt) take(*lead);
+  return sum.PerWindow();
 }
 
 std::vector<Interval> Union(std::vector<Interval> intervals) {

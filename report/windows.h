@@ -34,8 +34,8 @@ std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline)
 // nothing recorded made wait, such as the first of a further thread, what lies before that is a lag
 // of this task. A step ends with its GPU work: so does the path with that of the last counted one,
 // and not with what the host does afterwards while the recording is written. Without GPU work in it
-// the path is that of everything. REQUIRES: a timeline with blockers; windows as of
-// CountedWindows(). O(tasks).
+// the path is that of everything. REQUIRES: HasPath(); windows as of CountedWindows().
+// O(tasks + edges).
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline,
                                      std::span<const Window> windows);
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline);
@@ -49,9 +49,8 @@ struct CountedPath {
 };
 // PathOfSteps() by resource, a counted window.
 BoundBy PathPerStep(const CountedPath& counted);
-inline BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
-  return PathPerStep(CountedPath(graph, timeline));
-}
+// The same without room for the path.
+BoundBy PathPerStep(const Graph& graph, const Timeline& timeline);
 
 struct Interval {
   Instant begin, end;

@@ -57,4 +57,61 @@ void FindBlockers(const Graph& g, std::span<const TaskId> order, Timeline& timel
   }
 }
 
+Instant BlockersAsked::FreeAfter(TaskId t) const {
+  const Task& task = graph_.task(t);
+  return timeline_.end[t.index()] + (task.removed ? Duration{} : task.gap);
+}
+
+// The task of the lane before `t` that keeps it busy for the longest, the last of several.
+TaskId BlockersAsked::LastToHold(TaskId t) {
+  held_by_.resize(graph_.size());
+  lane_filled_.resize(graph_.lanes().size());
+  const LaneId lane = graph_.task(t).lane;
+  if (!lane_filled_[lane.index()]) {
+    lane_filled_[lane.index()] = true;
+    TaskId holds;
+    for (TaskId i = graph_.lane(lane).first; i.valid(); i = graph_.task(i).lane_next) {
+      held_by_[i.index()] = holds;
+      if (!holds.valid() || FreeAfter(i) >= FreeAfter(holds)) holds = i;
+    }
+  }
+  return held_by_[t.index()];
+}
+
+Blocker BlockersAsked::OfStart(TaskId t) {
+  const Task& task = graph_.task(t);
+  const Instant start = timeline_.start[t.index()];
+  TaskId before = task.lane_prev;
+  if (task.overlaps && before.valid()) {
+    if (timeline_.start[before.index()] == start) return {before, Blocker::kLane};
+  } else if (before.valid()) {
+    if (FreeAfter(before) == start) return {before, Blocker::kLane};
+    // Others keep the lane busy for longer only where the last one ran beside them, or its gap is
+    // less than nothing.
+    const Task& last = graph_.task(before);
+    if (last.overlaps || (last.gap < Duration{} && !last.removed)) {
+      before = LastToHold(t);
+      if (FreeAfter(before) == start) return {before, Blocker::kLane};
+    }
+  }
+  return AlongEdge(t, Anchor::kStart);
+}
+
+Blocker BlockersAsked::OfEnd(TaskId t) const {
+  const Task& task = graph_.task(t);
+  const Instant own = timeline_.start[t.index()] + (task.removed ? Duration{} : task.duration);
+  if (own == timeline_.end[t.index()]) return {t, Blocker::kOwnWork};
+  return AlongEdge(t, Anchor::kEnd);
+}
+
+Blocker BlockersAsked::AlongEdge(TaskId t, Anchor to) const {
+  const Instant at = (to == Anchor::kStart ? timeline_.start : timeline_.end)[t.index()];
+  for (uint32_t i = into_->begin[t.index()]; i < into_->begin[t.index() + 1]; ++i) {
+    const Edge& e = graph_.edges()[into_->edge[i]];
+    const auto& from = e.from_anchor == Anchor::kStart ? timeline_.start : timeline_.end;
+    if (e.to_anchor == to && from[e.from.index()] + e.lag == at) return {e.from, into_->edge[i]};
+  }
+  return {};
+}
+
 }  // namespace daydream

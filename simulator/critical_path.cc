@@ -1,9 +1,9 @@
 #include "simulator/critical_path.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "base/check.h"
+#include "simulator/blockers.h"
 
 namespace daydream {
 namespace {
@@ -46,16 +46,29 @@ Resource ResourceOfLag(Rule rule, TaskKind delayed) {
   return ResourceOf(delayed);
 }
 
+// Blockers as they were recorded.
+class BlockersRecorded {
+ public:
+  BlockersRecorded(const Graph& /*graph*/, const Timeline& timeline) : timeline_(timeline) {}
+  Blocker OfStart(TaskId t) const { return timeline_.start_blocker[t.index()]; }
+  Blocker OfEnd(TaskId t) const { return timeline_.end_blocker[t.index()]; }
+
+ private:
+  const Timeline& timeline_;
+};
+
+template <class Blockers>
 class Walk {
  public:
-  Walk(const Graph& g, const Timeline& timeline) : g_(g), timeline_(timeline) {}
+  using Take = absl::FunctionRef<void(const PathSegment&)>;
+  Walk(const Graph& g, const Timeline& timeline, Take take)
+      : g_(g), timeline_(timeline), blockers_(g, timeline), take_(take) {}
 
-  std::vector<PathSegment> From(TaskId last) {
+  void From(TaskId last) {
     now_ = timeline_.end[last.index()];
     Point at{last, Anchor::kEnd};
     while (at.task.valid())
       at = at.anchor == Anchor::kEnd ? BeforeEnd(at.task) : BeforeStart(at.task);
-    return {path_.rbegin(), path_.rend()};
   }
 
  private:
@@ -71,19 +84,19 @@ class Walk {
   void BackTo(Instant begin, TaskId task, Rule rule, bool lag, Resource resource) {
     if (begin >= now_) return;
     if (g_.task(task).phase == Phase::kData) resource = Resource::kData;
-    path_.push_back({begin, now_, task, rule, lag, resource});
+    take_({begin, now_, task, rule, lag, resource});
     now_ = begin;
   }
 
   Point BeforeEnd(TaskId t) {
-    const Blocker& b = timeline_.end_blocker[t.index()];
+    const Blocker b = blockers_.OfEnd(t);
     if (b.edge != Blocker::kOwnWork) return AlongEdge(t, b.edge);
     BackTo(timeline_.start[t.index()], t, Rule::kLaneOrder, false, ResourceOf(g_.task(t).kind));
     return {t, Anchor::kStart};
   }
 
   Point BeforeStart(TaskId t) {
-    const Blocker& b = timeline_.start_blocker[t.index()];
+    const Blocker b = blockers_.OfStart(t);
     if (b.edge == Blocker::kNothing) return {};
     if (b.edge != Blocker::kLane) return AlongEdge(t, b.edge);
     const Task& task = g_.task(t);
@@ -103,21 +116,40 @@ class Walk {
 
   const Graph& g_;
   const Timeline& timeline_;
+  Blockers blockers_;
+  Take take_;
   Instant now_;
-  std::deque<PathSegment> path_;  // last first; grows without a copy
 };
 
 }  // namespace
 
-std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeline, TaskId until) {
-  DD_CHECK(timeline.start_blocker.size() == graph.size() &&
-           timeline.end_blocker.size() == graph.size());
-  if (graph.size() == 0) return {};
+bool HasPath(const Graph& graph, const Timeline& timeline) {
+  if (timeline.start.size() != graph.size()) return false;
+  return timeline.start_blocker.size() == graph.size() ||
+         std::ranges::all_of(graph.lanes(),
+                             [](const GraphLane& lane) { return lane.order == LaneOrder::kFixed; });
+}
+
+void WalkCriticalPath(const Graph& graph, const Timeline& timeline, TaskId until,
+                      absl::FunctionRef<void(const PathSegment&)> take) {
+  DD_CHECK(HasPath(graph, timeline));
+  if (graph.size() == 0) return;
   if (!until.valid()) {
     auto last = std::max_element(timeline.end.begin(), timeline.end.end());
     until = TaskId(static_cast<size_t>(last - timeline.end.begin()));
   }
-  return Walk(graph, timeline).From(until);
+  if (timeline.start_blocker.size() == graph.size()) {
+    Walk<BlockersRecorded>(graph, timeline, take).From(until);
+  } else {
+    Walk<BlockersAsked>(graph, timeline, take).From(until);
+  }
+}
+
+std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeline, TaskId until) {
+  std::vector<PathSegment> path;
+  WalkCriticalPath(graph, timeline, until, [&](const PathSegment& s) { path.push_back(s); });
+  std::ranges::reverse(path);
+  return path;
 }
 
 BoundBy SumByResource(std::span<const PathSegment> path) {

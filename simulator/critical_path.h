@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "graph/graph.h"
 #include "simulator/timeline.h"
 
@@ -23,11 +24,17 @@ struct PathSegment {
   Resource resource;
 };
 
-// REQUIRES: a timeline with blockers of this graph. Ends at the end of `until` (None: at the last
-// end of all).
-// First segment first. O(length of the path).
+// Whether CriticalPath() can be asked: a timeline with blockers, or of lanes that keep their order.
+bool HasPath(const Graph& graph, const Timeline& timeline);
+
+// REQUIRES: HasPath() of a timeline of this graph. Ends at the end of `until` (None: at the last
+// end of all). First segment first. O(length of the path), and where blockers are to be found
+// O(tasks + edges).
 std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeline,
                                       TaskId until = TaskId::None());
+// The same without room for all of it: calls `take` for each segment, the last first.
+void WalkCriticalPath(const Graph& graph, const Timeline& timeline, TaskId until,
+                      absl::FunctionRef<void(const PathSegment&)> take);
 
 // Share of the path by resource; the four sum to its length.
 struct BoundBy {

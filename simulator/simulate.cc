@@ -143,9 +143,10 @@ absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options) {
 
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {
   for (const GraphLane& lane : graph.lanes()) {
-    if (lane.order != LaneOrder::kFixed) return Schedule(graph, options);
+    if (lane.order != LaneOrder::kFixed)
+      return Schedule(graph, {.blockers = options.blockers || options.path});
   }
-  if (graph.wiring() == 0) return PlayOnce(graph, options);
+  if (graph.wiring() == 0 || options.once) return PlayOnce(graph, options);
   DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Of(graph));
   return plan.Run(graph, options);
 }

@@ -17,6 +17,9 @@ namespace daydream {
 
 struct SimulateOptions {
   bool blockers = false;  // record what decided each instant; costs about half as much again
+  // That CriticalPath() can be asked: the same, but only where some lane may reorder.
+  bool path = false;
+  bool once = false;  // that the graph is played no second time: no plan pays
 };
 
 // Plays `graph`. Graphs whose lanes all have a fixed order take the linear path (Plan below);

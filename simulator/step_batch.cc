@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "graph/host_lead.h"
 #include "graph/large_pages.h"
+#include "graph/retimed.h"
 #include "graph/step_windows.h"
 #include "simulator/contract.h"
 #include "simulator/lone_step.h"
@@ -303,10 +304,8 @@ struct StepBatch::Impl {
   const Graph& graph;
   const CandidateFinder& candidates;
   const Contracted& contracted;
-  const Graph* now;                // the scenarios after Reset()
-  bool follows = false;            // `now` takes other times than `graph`
-  std::vector<uint64_t> followed;  // by task: in which of the followings, the last
-  uint64_t followings = 0;
+  const Graph* now;                             // the scenarios after Reset()
+  bool follows = false;                         // `now` takes other times than `graph`
   std::vector<int64_t> base, kept_base;         // the sums of `now`; while others are played
   std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]; made when first used
   std::unique_ptr<int64_t[]> start_of_one, end_of_one;
@@ -408,13 +407,10 @@ void StepBatch::Follow(const Graph& retimed) {
   m.follows = !retimed.retimed().empty();
   m.all_lent = m.behind = true;
   m.now = &retimed;
-  m.followed.resize(m.graph.size());
-  ++m.followings;
-  for (TaskId t : retimed.retimed()) {
-    if (std::exchange(m.followed[t.index()], m.followings) == m.followings) continue;
+  ForEachRetimed(retimed, [&](TaskId t) {
     const Task &was = m.graph.task(t), &is = retimed.task(t);
     m.AddToBase(t, is.duration - was.duration, is.gap - was.gap);
-  }
+  });
 }
 
 int64_t* StepBatch::all_sums() {
@@ -448,10 +444,22 @@ std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   return steps;
 }
 
-Duration StepBatch::StepWith(std::span<const Longer> longer) {
+std::vector<int64_t> StepBatch::SumsOf(std::span<const Longer> longer) const {
+  std::vector<int64_t> sums(impl_->base.size());
+  for (const Longer& l : longer) {
+    const Contracted::Sums& at = impl_->contracted.sums_of[l.task.index()];
+    sums[at.duration] += l.duration.ns;
+    sums[at.gap] += l.gap.ns;
+  }
+  return sums;
+}
+
+Duration StepBatch::StepWith(std::span<const Longer> longer, std::span<const int64_t> more) {
+  if (longer.empty() && more.empty()) return impl_->RunBase();
   std::vector<int64_t>& base = impl_->base;
   std::vector<int64_t>& kept = impl_->kept_base;
   kept.assign(base.begin(), base.end());
+  for (size_t i = 0; i < more.size(); ++i) base[i] += more[i];
   for (const Longer& l : longer) impl_->AddToBase(l.task, l.duration, l.gap);
   const Duration step = impl_->RunBase();
   base.swap(kept);

@@ -133,6 +133,35 @@ TEST(Property, CriticalPathHasNoHolesAndEndsLast) {
   }
 }
 
+// Blockers are looked for along the path where none were recorded.
+TEST(Property, ThePathIsTheSameWhereItsBlockersAreLookedFor) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Graph g = GraphOf(seed, 0);
+    const Timeline recorded = Simulate(g, {.blockers = true}).value(), bare = Simulate(g).value();
+    ASSERT_TRUE(bare.start_blocker.empty());
+    ASSERT_TRUE(HasPath(g, bare));
+    const auto as_text = [](const std::vector<PathSegment>& path) {
+      std::string text;
+      for (const PathSegment& s : path) {
+        text += fmt::format("{} {} {} {} {} {}\n", s.begin.ns, s.end.ns, s.task.value,
+                            static_cast<int>(s.rule), s.lag, static_cast<int>(s.resource));
+      }
+      return text;
+    };
+    for (size_t i = 0; i < g.size(); ++i) {
+      EXPECT_EQ(as_text(CriticalPath(g, bare, TaskId(i))),
+                as_text(CriticalPath(g, recorded, TaskId(i))));
+    }
+  }
+}
+
+TEST(Property, LanesThatMayReorderHaveAPathOnlyWithBlockers) {
+  const Graph g = GraphOf(5, 2);
+  EXPECT_FALSE(HasPath(g, Simulate(g).value()));
+  EXPECT_TRUE(HasPath(g, Simulate(g, {.path = true}).value()));
+}
+
 // Work of a host in a row is one task there, which begins with the first and ends with the last.
 TEST(Property, JoiningRanksMovesNothing) {
   size_t merged = 0;

@@ -40,12 +40,14 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
   if (options.explain) base.limiters = PathByLimiter(graph, path);
   if (options.intervals) {
     base.spread.emplace(graph);
+    base.least = std::make_unique<LeastGpuTimes>(graph);
     base.workers_keep_up = !options.kernel_time && WorkersKeepUp(graph);
   }
   base.true_step = options.true_step;
   const bool doubted = options.intervals && !options.true_step && !options.profiled_alike;
   if (doubted && !options.kernel_time && HostIsStretched(graph)) {
-    base.over_quick_host = OverQuickHost(graph, *base.replays);
+    base.quick_host = std::make_unique<QuickHost>(graph, *base.replays);
+    base.over_quick_host = base.quick_host->step();
   }
   return base;
 }

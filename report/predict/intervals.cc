@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/median.h"
+#include "graph/retimed.h"
 #include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -267,33 +268,42 @@ void NoteEdge(Prediction& p, const Doubts& doubts) {
 
 }  // namespace
 
-std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline) {
-  std::vector<Duration> least(after.size());
-  std::optional<RooflineTimes> known;
-  KnownDevices devices(after);
-  for (size_t i = 0; i < before.size(); ++i) {
-    const TaskId t(i);
-    const Task &was = before.task(t), &is = after.task(t);
-    const bool own = IsGpu(is.kind) && is.kind != TaskKind::kCollective && !is.overlaps;
-    if (!own || is.removed) continue;
-    if (is.duration == was.duration) {
-      least[i] = is.duration;
-    } else if (roofline && is.kind == TaskKind::kKernel) {
-      const DeviceSpec* spec = devices.Of(t);
-      if (spec == nullptr || spec->vendor != "NVIDIA") continue;
-      if (!known.has_value()) known.emplace(after);
-      least[i] = known->Of(t).value_or(Duration{});
-    }
-  }
-  return least;
-}
+namespace {
 
-Duration LeastGpuTime(const Graph& after, std::span<const Duration> least) {
-  absl::flat_hash_map<std::pair<uint16_t, LaneId>, Duration> busy;
+// What single tasks of an edited graph have to take at least.
+class LeastTimeOfTask {
+ public:
+  LeastTimeOfTask(const Graph& before, const Graph& after, bool roofline)
+      : before_(before), after_(after), roofline_(roofline), devices_(after) {}
+  Duration Of(TaskId t) {
+    const Task &was = before_.task(t), &is = after_.task(t);
+    const bool own = IsGpu(is.kind) && is.kind != TaskKind::kCollective && !is.overlaps;
+    if (!own || is.removed) return {};
+    if (is.duration == was.duration) return is.duration;
+    if (!roofline_ || is.kind != TaskKind::kKernel) return {};
+    const DeviceSpec* spec = devices_.Of(t);
+    if (spec == nullptr || spec->vendor != "NVIDIA") return {};
+    if (!known_.has_value()) known_.emplace(after_);
+    return known_->Of(t).value_or(Duration{});
+  }
+
+ private:
+  const Graph &before_, &after_;
+  const bool roofline_;
+  KnownDevices devices_;
+  std::optional<RooflineTimes> known_;
+};
+
+LeastGpuTimes::Busy BusyFor(const Graph& after, std::span<const Duration> least) {
+  LeastGpuTimes::Busy busy;
   for (size_t i = 0; i < least.size(); ++i) {
     const Task& task = after.task(TaskId(i));
     if (least[i] > Duration{}) busy[{task.step, task.lane}] += least[i];
   }
+  return busy;
+}
+
+Duration OfBusiest(const Graph& after, const LeastGpuTimes::Busy& busy) {
   std::vector<Duration> most(after.steps().size());  // by step: of its busiest lane
   for (const auto& [key, time] : busy) {
     if (key.first < most.size()) most[key.first] = std::max(most[key.first], time);
@@ -301,6 +311,34 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least) {
   std::vector<Duration> busiest;
   for (size_t step : CountedSteps(after)) busiest.push_back(most[step]);
   return MeanOf(busiest);
+}
+
+}  // namespace
+
+std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline) {
+  std::vector<Duration> least(after.size());
+  LeastTimeOfTask times(before, after, roofline);
+  for (size_t i = 0; i < before.size(); ++i) least[i] = times.Of(TaskId(i));
+  return least;
+}
+
+Duration LeastGpuTime(const Graph& after, std::span<const Duration> least) {
+  return OfBusiest(after, BusyFor(after, least));
+}
+
+LeastGpuTimes::LeastGpuTimes(const Graph& recorded)
+    : recorded_(recorded), busy_(BusyFor(recorded, LeastTimes(recorded, recorded, false))) {}
+
+Duration LeastGpuTimes::Of(const Graph& after, bool roofline) const {
+  if (after.structure() == 0) return LeastGpuTime(after, LeastTimes(recorded_, after, roofline));
+  Busy busy = busy_;
+  LeastTimeOfTask was(recorded_, recorded_, false), is(recorded_, after, roofline);
+  ForEachRetimed(after, [&](TaskId t) {
+    const Duration more = is.Of(t) - was.Of(t);
+    const Task& task = after.task(t);
+    if (more != Duration{}) busy[{task.step, task.lane}] += more;
+  });
+  return OfBusiest(after, busy);
 }
 
 void SetInterval(Prediction& p, const Doubts& doubts) {

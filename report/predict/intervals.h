@@ -5,8 +5,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "report/predict/error_kind.h"
 #include "report/predict/what_if.h"
 
@@ -63,6 +65,21 @@ struct Doubts {
 std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline);
 // Of a step: on its busiest stream, as a mean over the counted steps.
 Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
+
+// The same of many copies of one graph.
+class LeastGpuTimes {
+ public:
+  explicit LeastGpuTimes(const Graph& recorded);  // keeps a reference; O(tasks)
+  // LeastGpuTime() of LeastTimes(recorded, after, roofline). O(retimed()) where only times were
+  // set, else O(tasks).
+  Duration Of(const Graph& after, bool roofline) const;
+
+  using Busy = absl::flat_hash_map<std::pair<uint16_t, LaneId>, Duration>;  // by step and stream
+
+ private:
+  const Graph& recorded_;
+  Busy busy_;
+};
 
 // Fills low, high, least_speedup, most_speedup, confidence and why of `p`: the ends of the middle
 // 90 % of 4096 draws, with a fixed seed, each `p.step` times

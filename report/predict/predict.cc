@@ -7,6 +7,7 @@
 
 #include "costmodel/device.h"
 #include "report/parallel.h"
+#include "report/predict/capacity.h"
 #include "report/predict/check_steps.h"
 #include "report/predict/error_kind.h"
 #include "report/predict/intervals.h"
@@ -39,8 +40,8 @@ struct Outcome {
   const Graph& graph;
   std::unique_ptr<Replays> own = {};
   Replays* replays = nullptr;            // of `graph`: `own`, or those of the recorded one
-  Timeline timeline = {};                // with blockers once there is more to tell than the step
-  std::optional<CountedPath> path = {};  // then, too
+  Timeline timeline = {};                // HasPath() once there is more to tell than the step
+  std::optional<CountedPath> path = {};  // where it is told what limits the step
   std::vector<CauseJournal> journals = {};
 
   absl::StatusOr<Timeline> Replay(const Graph& like, SimulateOptions options = {}) const {
@@ -72,7 +73,7 @@ class Predictor {
       return std::move(p_);
     }
     FindMemory();
-    CheckCapacity();
+    WarnOfCapacity(base_.memory, p_);
     if (options_.per_example && p_.changes.samples > 0) scale_ = 1 / p_.changes.samples;
     const Duration played = p_.step, per_example = played.Scaled(scale_);
     p_.simulated = per_example;
@@ -145,21 +146,6 @@ class Predictor {
     if (p_.changes.capacity.has_value()) p_.peak->capacity = *p_.changes.capacity;
   }
 
-  void CheckCapacity() {
-    const std::optional<uint64_t> capacity = p_.changes.capacity;
-    if (capacity.value_or(0) == 0) return;
-    if (p_.peak.has_value() && !p_.peak->fits()) {
-      p_.changes.warnings.push_back(fmt::format(
-          "the peak of {:.1f} GB {} fit into {:.1f} GB", p_.peak->peak * 1e-9,
-          p_.peak->at_most ? "may not" : "does not", static_cast<double>(*capacity) * 1e-9));
-    } else if ((!p_.peak.has_value() || p_.peak->unknown) && *capacity < base_.memory.capacity) {
-      p_.changes.warnings.push_back(fmt::format(
-          "{:.0f} GB of memory instead of {:.0f}: whether the program fits is not known",
-          static_cast<double>(*capacity) * 1e-9,
-          static_cast<double>(base_.memory.capacity) * 1e-9));
-    }
-  }
-
   void TellThroughput() {
     const double samples = p_.changes.samples;
     if (samples == 1 || !(samples > 0) || p_.step <= Duration{} || options_.per_example) return;
@@ -200,6 +186,7 @@ class Predictor {
     };
     DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note, begun_.columns()));
     if (graph.structure() != GraphCopies::kStructure) out.own = std::make_unique<Replays>(graph);
+    if (graph.wiring() == 0) graph.ShareFacts(std::make_shared<GraphFacts>());
     out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
     DD_RETURN_IF_ERROR(FindStep(out));
     if (p_.step == base_.step) DD_RETURN_IF_ERROR(CheckSteps(p_.name, graph, out.journals));
@@ -228,8 +215,8 @@ class Predictor {
       p_.steps = CountedPeriods(graph, {batch->periods().begin(), batch->periods().end()});
       return absl::OkStatus();
     }
-    auto timeline = once ? Simulate(graph)
-                         : out.Replay(graph, {.blockers = WantsWhy() && !options_.least_saved});
+    auto timeline =
+        once ? Simulate(graph) : out.Replay(graph, {.path = WantsWhy() && !options_.least_saved});
     if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
     out.timeline = *std::move(timeline);
     p_.steps = TimesOf(graph, out.timeline, options_);
@@ -243,17 +230,21 @@ class Predictor {
   absl::Status Doubt(Outcome& out) {
     if (options_.true_step || p_.confidence != Confidence::kHigh) return absl::OkStatus();
     if (!options_.intervals && !options_.why) return absl::OkStatus();  // never said then
-    if (!out.path.has_value() && HostIsStretched(*base_.graph)) DD_RETURN_IF_ERROR(FindPath(out));
+    if (!WantsWhy() && HostIsStretched(*base_.graph)) DD_RETURN_IF_ERROR(FindPath(out));
     DoubtProfiler(*base_.graph, p_);
     return absl::OkStatus();
   }
 
   absl::Status FindPath(Outcome& out) {
-    if (out.timeline.start_blocker.empty()) {
-      DD_ASSIGN_OR_RETURN(out.timeline, out.Replay(out.graph, {.blockers = true}));
+    if (!HasPath(out.graph, out.timeline)) {
+      DD_ASSIGN_OR_RETURN(out.timeline, out.Replay(out.graph, {.path = true}));
     }
-    out.path.emplace(out.graph, out.timeline);
-    p_.path = PathPerStep(*out.path);
+    if (TellsWhy()) {
+      out.path.emplace(out.graph, out.timeline);
+      p_.path = PathPerStep(*out.path);
+    } else {
+      p_.path = PathPerStep(out.graph, out.timeline);
+    }
     if (!options_.true_step) NoteProfiler(*base_.graph, p_);
     return absl::OkStatus();
   }
@@ -270,6 +261,8 @@ class Predictor {
       return !a.transform->stated_by_user && (scenario_.size() > 1 || a.transform->same_work);
     });
   }
+
+  bool TellsWhy() const { return options_.explain && options_.why && !p_.bound; }
 
   // What one optimization did to the kernels.
   void NoteKernelTime(const Outcome& out) {
@@ -291,7 +284,7 @@ class Predictor {
                               .step_after = p_.step,
                               .journals = out.journals,
                               .copies = base_.copies.get()});
-    if (!options_.explain || !options_.why || p_.bound) return;
+    if (!TellsWhy()) return;
     std::vector<Limiter> limiters = PathByLimiter(out.graph, *out.path);
     p_.why_not = ExplainPrediction({.before = base_.graph,
                                     .after = &out.graph,
@@ -382,9 +375,10 @@ class Predictor {
     // The recorded shapes still tell the work where only the GPU is another.
     const bool same_work =
         std::ranges::all_of(scenario_, [](auto& a) { return a.transform->same_work; });
-    const std::vector<Duration> least = LeastTimes(*base_.graph, out.graph, same_work);
     const Duration floor =
-        options_.kernel_time ? LeastKernelTime(out.graph, least) : LeastGpuTime(out.graph, least);
+        options_.kernel_time
+            ? LeastKernelTime(out.graph, LeastTimes(*base_.graph, out.graph, same_work))
+            : base_.least->Of(out.graph, same_work);
     doubts.floor = floor.Scaled(scale_);
     doubts.params = Ends();
     if (other_host_.has_value() && p_.step.ns > 0) {
@@ -412,7 +406,7 @@ class Predictor {
 
   // The scenario over a host that may be faster, or lost its recording's cost as a share.
   void PlayOtherHost(const Outcome& out) {
-    if (base_.over_quick_host) quick_host_ = OverQuickHost(out.graph, *out.replays);
+    if (base_.over_quick_host) quick_host_ = base_.quick_host->StepOf(out.graph, *out.replays);
     if (options_.true_step == nullptr || options_.kernel_time) return;
     const Graph graph = OverOtherHost(*options_.true_step, out.graph);
     auto timeline = out.Replay(graph);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "report/predict/graph_copies.h"
+#include "report/predict/intervals.h"
+#include "report/predict/quick_host.h"
 #include "report/predict/replays.h"
 #include "report/predict/step_spread.h"
 #include "report/predict/what_if.h"
@@ -30,7 +32,9 @@ struct Baseline {
   bool workers_keep_up = false;         // WorkersKeepUp(), with intervals
   const TrueStep* true_step = nullptr;  // what was taken off the host's work
   // With intervals of what a profiler recorded (report/predict/quick_host.h).
-  std::optional<Duration> over_quick_host;
+  std::unique_ptr<QuickHost> quick_host;
+  std::optional<Duration> over_quick_host;  // the step of that
+  std::unique_ptr<LeastGpuTimes> least;     // with intervals
 };
 // The time that is asked about, and the same of every step that counts, which tells it as well.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/retimed.h"
+
 namespace daydream {
 
 bool HostIsStretched(const Graph& graph) {
@@ -10,20 +12,47 @@ bool HostIsStretched(const Graph& graph) {
   return trace != nullptr && trace->provenance.importer == "kineto";
 }
 
-std::optional<Duration> OverQuickHost(const Graph& graph, Replays& replays) {
-  const Replays::Lent batch = replays.Batch(graph);
-  if (batch == nullptr) return std::nullopt;
+namespace {
+
+// By how much longer: less than nothing.
+StepBatch::Longer LessOf(const Graph& graph, TaskId id) {
+  const Task& t = graph.task(id);
+  if (t.removed || !IsHost(t.kind)) return {id, {}, {}};
+  const Duration gap = std::max(t.gap, Duration{}), time = t.duration + gap;
+  if (time <= Duration{}) return {id, {}, {}};
+  const double left = std::max(0.0, 1 - kMostAdded.seconds() / time.seconds());
+  return {id, t.duration.Scaled(left) - t.duration, gap.Scaled(left) - gap};
+}
+
+std::vector<StepBatch::Longer> LessOfAll(const Graph& graph) {
   std::vector<StepBatch::Longer> host;
   host.reserve(graph.size());
   for (size_t i = 0; i < graph.size(); ++i) {
-    const Task& t = graph.tasks()[i];
-    if (t.removed || !IsHost(t.kind)) continue;
-    const Duration gap = std::max(t.gap, Duration{}), time = t.duration + gap;
-    if (time <= Duration{}) continue;
-    const double left = std::max(0.0, 1 - kMostAdded.seconds() / time.seconds());
-    host.push_back({TaskId(i), t.duration.Scaled(left) - t.duration, gap.Scaled(left) - gap});
+    if (IsHost(graph.tasks()[i].kind)) host.push_back(LessOf(graph, TaskId(i)));
   }
-  return batch->StepWith(host);
+  return host;
+}
+
+}  // namespace
+
+QuickHost::QuickHost(const Graph& recorded, Replays& replays) : recorded_(recorded) {
+  const Replays::Lent batch = replays.Batch(recorded);
+  if (batch == nullptr) return;
+  less_ = batch->SumsOf(LessOfAll(recorded));
+  step_ = batch->StepWith({}, less_);
+}
+
+std::optional<Duration> QuickHost::StepOf(const Graph& graph, Replays& replays) const {
+  const Replays::Lent batch = replays.Batch(graph);
+  if (batch == nullptr) return std::nullopt;
+  if (graph.structure() == 0 || !step_) return batch->StepWith(LessOfAll(graph));
+  std::vector<StepBatch::Longer> other;
+  ForEachRetimed(graph, [&](TaskId t) {
+    const StepBatch::Longer was = LessOf(recorded_, t), is = LessOf(graph, t);
+    const StepBatch::Longer l = {t, is.duration - was.duration, is.gap - was.gap};
+    if (l.duration != Duration{} || l.gap != Duration{}) other.push_back(l);
+  });
+  return batch->StepWith(other, less_);
 }
 
 }  // namespace daydream

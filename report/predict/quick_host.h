@@ -2,7 +2,9 @@
 // nothing in the trace tells. How far that moves a prediction is part of its interval.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "graph/graph.h"
 #include "report/predict/replays.h"
@@ -18,8 +20,21 @@ constexpr Duration kMostAdded = Duration::Ns(4700);
 // Whether this trace holds host work of that kind.
 bool HostIsStretched(const Graph& graph);
 
-// The step of `graph`, which `replays` plays, when each piece of host work takes that much
-// less, but never less than nothing. None where its lanes may reorder. O(tasks + edges).
-std::optional<Duration> OverQuickHost(const Graph& graph, Replays& replays);
+// Steps when each piece of host work takes that much less, but never less than nothing.
+class QuickHost {
+ public:
+  // Keeps references; `replays` plays `recorded`. O(tasks + edges).
+  QuickHost(const Graph& recorded, Replays& replays);
+  // Of the recorded graph. None where its lanes may reorder.
+  std::optional<Duration> step() const { return step_; }
+  // Of a graph that `replays` plays: a copy of the recorded one. O(tasks + edges); where only times
+  // were set, what is as recorded is not summed again.
+  std::optional<Duration> StepOf(const Graph& graph, Replays& replays) const;
+
+ private:
+  const Graph& recorded_;
+  std::vector<int64_t> less_;  // StepBatch::SumsOf() what the recorded host takes less
+  std::optional<Duration> step_;
+};
 
 }  // namespace daydream

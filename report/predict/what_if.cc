@@ -137,7 +137,7 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
                                   const WhatIfOptions& options) {
   WhatIf out;
   out.replay = replay;
-  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
   WhatIfOptions wanted = options;  // what only scenarios are compared with is left out without any
   wanted.intervals &= !scenarios.empty();
   wanted.explain &= !scenarios.empty();

@@ -210,7 +210,7 @@ bool AreTwoWays(std::string_view a, std::string_view b) {
 absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
                                std::span<const Application> options,
                                std::span<const Application> limits, const AdviseOptions& advise) {
-  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
   Baseline base = MakeBaseline(built.graph, timeline, {.true_step = advise.true_step});
   base.samples = replay.batch.samples;
   Advised out = Advise(*StepsOfOneRank(base, replay, advise), options, limits, advise);

@@ -169,7 +169,7 @@ class Profiler {
 
   absl::StatusOr<CausalProfile> Run(std::span<const WorkGroup> groups) {
     if (replays_.plan() == nullptr) return Plan::Of(graph_).status();  // says why
-    const Timeline timeline = replays_.plan()->Run(graph_, {.blockers = true});
+    const Timeline timeline = replays_.plan()->Run(graph_);
     path_ = PathByLimiter(graph_, timeline);
     CausalProfile out;
     out.points = options_.points;
@@ -364,7 +364,7 @@ class Profiler {
       piece.gap ? edited->SetGap(piece.task, left) : edited->SetDuration(piece.task, left);
     }
     for (const Follower& f : work.followers) edited->SetDuration(f.task, WaitOf(f, kept));
-    const Timeline timeline = replays_.plan()->Run(*edited, {.blockers = true});
+    const Timeline timeline = replays_.plan()->Run(*edited);
     std::optional<Limiter> next;
     Duration most;
     for (Limiter& l : PathByLimiter(*edited, timeline)) {

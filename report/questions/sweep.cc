@@ -332,7 +332,7 @@ SweepRunner::~SweepRunner() = default;
 
 absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const ReplayCheck& replay,
                                               const WhatIfOptions& options) {
-  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
   WhatIfOptions quick = options;
   quick.explain = quick.why = false;
   return SweepRunner(std::make_unique<Impl>(

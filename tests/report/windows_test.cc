@@ -1,10 +1,14 @@
 #include "report/windows.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "graph/build.h"
 #include "report/summary.h"
 #include "simulator/simulate.h"
+#include "tests/graph/random_graph.h"
 #include "tests/graph/trace_sketch.h"
 
 namespace daydream {
@@ -85,6 +89,28 @@ TEST(Windows, WhatTheHostDoesBehindTheLastGpuWorkIsOnNoPath) {
   const BoundBy path = PathPerStep(graph, Replay(graph));
   EXPECT_EQ(path.cpu, Duration());
   EXPECT_GE(path.gpu, Duration::Us(98)) << "before: the host's millisecond, and no GPU at all";
+}
+
+TEST(Windows, SumsOfThePathNeedNoPath) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Graph graph = RandomGraph(seed, {.tasks = 2 + seed % 80, .lanes = 1 + seed % 4});
+    const size_t steps = 1 + seed % 5;
+    while (graph.steps().size() < steps) graph.AddStep({.label = "step"});
+    for (const GraphLane& lane : graph.lanes()) {
+      size_t place = 0;
+      for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
+        graph.mutable_task(t).step = static_cast<uint16_t>(std::min(place++ / 8, steps - 1));
+      }
+    }
+    const Timeline timeline = Simulate(graph).value();
+    const BoundBy sum = PathPerStep(graph, timeline);
+    const BoundBy all = PathPerStep(CountedPath(graph, timeline));
+    EXPECT_EQ(sum.gpu, all.gpu);
+    EXPECT_EQ(sum.cpu, all.cpu);
+    EXPECT_EQ(sum.comm, all.comm);
+    EXPECT_EQ(sum.data, all.data);
+  }
 }
 
 }  // namespace

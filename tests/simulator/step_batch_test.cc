@@ -113,6 +113,15 @@ TEST(StepBatch, FollowsRetimedCopies) {
       EXPECT_TRUE(std::ranges::equal(batch.periods(), StepPeriods(copy, timeline)));
       EXPECT_EQ(batch.Run()[5], step);
       EXPECT_EQ(batch.StepOf(graph), recorded);
+      std::vector<StepBatch::Longer> longer;
+      for (size_t i = 0; i < graph.size(); i += 3) {
+        longer.push_back({TaskId(i), Duration::Ns(static_cast<int64_t>(i)), Duration::Ns(5)});
+      }
+      const Duration with = batch.StepWith(longer);
+      EXPECT_EQ(batch.StepWith({}, first->SumsOf(longer)), with);
+      EXPECT_EQ(batch.StepWith(std::span(longer).first(1),
+                               batch.SumsOf(std::span<const StepBatch::Longer>(longer).subspan(1))),
+                with);
     }
     copy.UndoRetimed(graph);
     batch.Follow(copy);

@@ -23,16 +23,23 @@ absl::StatusOr<std::optional<Duration>> TypicalStep(std::shared_ptr<const Trace>
                                                     const Args& args) {
   const auto typical = BuildFor(std::move(trace), args, {.lags = Lags::kTypical});
   if (!typical.ok()) return std::nullopt;
-  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(typical->graph));
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(typical->graph, {.once = true}));
   return StepTime(typical->graph, timeline);
+}
+
+// Played many times: by one plan.
+void Done(Graph& graph) {
+  if (graph.wiring() == 0) graph.NameWiring();
 }
 
 }  // namespace
 
 absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical) {
+  Done(in.built.graph);
   DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, nullptr));
   in.replay.typical = typical;
   DD_ASSIGN_OR_RETURN(Health health, MakeSteady(in.built, in.replay));
+  Done(in.built.graph);
   in.findings = std::move(health.findings);
   in.stalls = std::move(health.stalls);
   return absl::OkStatus();

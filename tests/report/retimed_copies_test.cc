@@ -1,0 +1,110 @@
+// What is found for a copy of which only times were set is what is found for any graph like it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "graph/retimed.h"
+#include "report/predict/intervals.h"
+#include "report/predict/quick_host.h"
+#include "report/predict/unchanged.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
+#include "tests/graph/random_graph.h"
+
+namespace daydream {
+namespace {
+
+constexpr uint64_t kSeeds = 200;
+
+// Times up to 20 us, for the quick host takes off some of them.
+Graph RecordedOf(uint64_t seed) {
+  return RandomGraph(seed, {.tasks = 1 + seed % 90, .lanes = 1 + seed % 5, .longest = 20'000});
+}
+
+// Some tasks are set twice, and some to what they were.
+void Retime(const Graph& graph, std::mt19937_64& random, Graph& copy) {
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const TaskId t(i);
+    if (random() % 3 != 0) continue;
+    copy.SetDuration(t, Duration::Ns(static_cast<int64_t>(random() % 20'000)));
+    if (random() % 3 == 0) copy.SetDuration(t, graph.task(t).duration);
+    if (random() % 2 == 0 && graph.task(t).gap >= Duration{}) {
+      copy.SetGap(t, Duration::Ns(static_cast<int64_t>(random() % 20'000)));
+    }
+  }
+}
+
+// Calls `check(recorded, copy, the same without a structure())`.
+template <class Check>
+void ForRetimedCopies(Check check) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Graph graph = RecordedOf(seed);
+    std::mt19937_64 random(seed);
+    Graph copy = graph;
+    copy.NameStructure(7);
+    Retime(graph, random, copy);
+    Graph plain = graph;
+    for (size_t i = 0; i < graph.size(); ++i) {
+      plain.mutable_task(TaskId(i)).duration = copy.task(TaskId(i)).duration;
+      plain.mutable_task(TaskId(i)).gap = copy.task(TaskId(i)).gap;
+    }
+    ASSERT_EQ(plain.structure(), 0U);
+    check(graph, copy, plain);
+  }
+}
+
+TEST(RetimedCopies, EachTaskIsCalledOnce) {
+  ForRetimedCopies([](const Graph&, const Graph& copy, const Graph&) {
+    std::vector<TaskId> called, told(copy.retimed().begin(), copy.retimed().end());
+    ForEachRetimed(copy, [&](TaskId t) { called.push_back(t); });
+    std::ranges::sort(called);
+    std::ranges::sort(told);
+    const auto again = std::ranges::unique(told);
+    told.erase(again.begin(), again.end());
+    EXPECT_EQ(called, told);
+  });
+}
+
+TEST(RetimedCopies, TakeAsLongOverAQuickHost) {
+  size_t shorter = 0;
+  ForRetimedCopies([&](const Graph& graph, const Graph& copy, const Graph& plain) {
+    Replays replays(graph), of_plain(plain);
+    const QuickHost quick(graph, replays);
+    const QuickHost alone(plain, of_plain);
+    ASSERT_TRUE(alone.step().has_value());
+    EXPECT_EQ(quick.StepOf(copy, replays), alone.step());
+    EXPECT_EQ(quick.StepOf(plain, of_plain), alone.step());
+    shorter += *alone.step() < StepTime(plain, Simulate(plain).value()) ? 1 : 0;
+  });
+  EXPECT_GT(shorter, kSeeds / 2);
+}
+
+TEST(RetimedCopies, HaveTheSameFloor) {
+  size_t floors = 0;
+  ForRetimedCopies([&](const Graph& graph, const Graph& copy, const Graph& plain) {
+    const Duration floor = LeastGpuTime(plain, LeastTimes(graph, plain, false));
+    EXPECT_EQ(LeastGpuTimes(graph).Of(copy, false), floor);
+    EXPECT_EQ(LeastGpuTimes(graph).Of(plain, false), floor);
+    floors += floor > Duration{} ? 1 : 0;
+  });
+  EXPECT_GT(floors, kSeeds / 4);
+}
+
+TEST(RetimedCopies, PlayAlikeWhereNoTimeIsAnother) {
+  ForRetimedCopies([](const Graph& graph, const Graph& copy, const Graph& plain) {
+    EXPECT_EQ(PlaysAlike(graph, copy), PlaysAlike(graph, plain));
+    Graph back = copy;
+    for (TaskId t : copy.retimed()) {
+      back.SetDuration(t, graph.task(t).duration);
+      back.SetGap(t, graph.task(t).gap);
+    }
+    EXPECT_TRUE(PlaysAlike(graph, back));
+  });
+}
+
+}  // namespace
+}  // namespace daydream
