@@ -444,14 +444,10 @@ std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   return steps;
 }
 
-std::vector<int64_t> StepBatch::SumsOf(std::span<const Longer> longer) const {
-  std::vector<int64_t> sums(impl_->base.size());
-  for (const Longer& l : longer) {
-    const Contracted::Sums& at = impl_->contracted.sums_of[l.task.index()];
-    sums[at.duration] += l.duration.ns;
-    sums[at.gap] += l.gap.ns;
-  }
-  return sums;
+void StepBatch::AddTo(std::span<int64_t> more, const Longer& longer) const {
+  const Contracted::Sums& at = impl_->contracted.sums_of[longer.task.index()];
+  more[at.duration] += longer.duration.ns;
+  more[at.gap] += longer.gap.ns;
 }
 
 Duration StepBatch::StepWith(std::span<const Longer> longer, std::span<const int64_t> more) {

@@ -64,9 +64,10 @@ class StepBatch {
     Duration duration, gap;  // by these, which may be less than 0
   };
   Duration StepWith(std::span<const Longer> longer, std::span<const int64_t> more = {});
-  // `longer` as what to tell as `more`, which costs less than to tell it anew: for this batch and
-  // all that have the order of evaluation in common with it. O(sums + tasks given).
-  std::vector<int64_t> SumsOf(std::span<const Longer> longer) const;
+  // `longer` as what to tell as `more`, which costs less than to tell it anew: adds to
+  // reset_sums().size() numbers, for this batch and all that have the order of evaluation in common
+  // with it.
+  void AddTo(std::span<int64_t> more, const Longer& longer) const;
   // StepPeriods() behind the last step time that was told; where one step counts, it is all of
   // them.
   std::span<const Duration> periods() const;

@@ -24,13 +24,12 @@ StepBatch::Longer LessOf(const Graph& graph, TaskId id) {
   return {id, t.duration.Scaled(left) - t.duration, gap.Scaled(left) - gap};
 }
 
-std::vector<StepBatch::Longer> LessOfAll(const Graph& graph) {
-  std::vector<StepBatch::Longer> host;
-  host.reserve(graph.size());
+std::vector<int64_t> LessOfAll(const Graph& graph, const StepBatch& batch) {
+  std::vector<int64_t> less(batch.reset_sums().size());
   for (size_t i = 0; i < graph.size(); ++i) {
-    if (IsHost(graph.tasks()[i].kind)) host.push_back(LessOf(graph, TaskId(i)));
+    if (IsHost(graph.tasks()[i].kind)) batch.AddTo(less, LessOf(graph, TaskId(i)));
   }
-  return host;
+  return less;
 }
 
 }  // namespace
@@ -38,14 +37,14 @@ std::vector<StepBatch::Longer> LessOfAll(const Graph& graph) {
 QuickHost::QuickHost(const Graph& recorded, Replays& replays) : recorded_(recorded) {
   const Replays::Lent batch = replays.Batch(recorded);
   if (batch == nullptr) return;
-  less_ = batch->SumsOf(LessOfAll(recorded));
+  less_ = LessOfAll(recorded, *batch);
   step_ = batch->StepWith({}, less_);
 }
 
 std::optional<Duration> QuickHost::StepOf(const Graph& graph, Replays& replays) const {
   const Replays::Lent batch = replays.Batch(graph);
   if (batch == nullptr) return std::nullopt;
-  if (graph.structure() == 0 || !step_) return batch->StepWith(LessOfAll(graph));
+  if (graph.structure() == 0 || !step_) return batch->StepWith({}, LessOfAll(graph, *batch));
   std::vector<StepBatch::Longer> other;
   ForEachRetimed(graph, [&](TaskId t) {
     const StepBatch::Longer was = LessOf(recorded_, t), is = LessOf(graph, t);

@@ -33,7 +33,7 @@ class QuickHost {
 
  private:
   const Graph& recorded_;
-  std::vector<int64_t> less_;  // StepBatch::SumsOf() what the recorded host takes less
+  std::vector<int64_t> less_;  // sums of what the recorded host takes less
   std::optional<Duration> step_;
 };
 

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
 #include <random>
 #include <span>
 #include <tuple>
+#include <utility>
 
+#include "graph/retimed.h"
 #include "report/predict/step_places.h"
 #include "report/windows.h"
 #include "simulator/draw_eight.h"
@@ -38,7 +41,40 @@ using Piece = std::array<uint32_t, kMostSteps>;
 
 }  // namespace
 
-StepSpread::StepSpread(const Graph& recorded) {
+// What the sums of a batch are drawn from: all that belongs to one sum and slot at once.
+struct StepSpread::Sums {
+  std::vector<DrawnSum> drawn;
+  std::vector<Alternatives> of;
+  std::vector<uint32_t> last;  // by sum: its last entry
+
+  uint32_t EntryOf(uint32_t sum, uint32_t slot) {
+    uint32_t& entry = last[sum];
+    if (entry == kNone || drawn[entry].slot != slot) {
+      drawn.push_back({sum, slot, entry != kNone, 0});
+      of.emplace_back();
+      entry = static_cast<uint32_t>(of.size() - 1);
+    }
+    return entry;
+  }
+};
+
+// The same of the recorded graph, found by the first who asks about a copy of it.
+struct StepSpread::Recorded {
+  std::mutex mutex;
+  bool found = false;
+  Sums sums;
+  std::vector<uint32_t> varying_of;  // by task
+  struct Entries {
+    uint32_t duration = kNone, gap = kNone;
+  };
+  std::vector<Entries> entries;  // by varying task
+};
+
+StepSpread::StepSpread(StepSpread&&) noexcept = default;
+StepSpread::~StepSpread() = default;
+
+StepSpread::StepSpread(const Graph& recorded)
+    : recorded_(recorded), of_recorded_(std::make_unique<Recorded>()) {
   const std::vector<size_t> counted = CountedSteps(recorded), compared = Choose(counted);
   steps_ = compared.size();
   slots_ = counted.size();
@@ -86,35 +122,6 @@ StepSpread::StepSpread(const Graph& recorded) {
 
 namespace {
 
-// Makes the sums of a batch longer by alternatives, all that belongs to one sum and slot at once.
-class DrawnSums {
- public:
-  explicit DrawnSums(StepBatch& batch)
-      : first_(batch.all_sums()), base_(batch.reset_sums()), last_(base_.size(), kNone) {
-    drawn_.reserve(base_.size());  // about as many, untouched where they are fewer
-    of_.reserve(base_.size());
-  }
-
-  Alternatives& At(const int64_t* sum, uint32_t slot) {
-    const auto index = static_cast<uint32_t>((sum - first_) / StepBatch::kWidth);
-    uint32_t& last = last_[index];
-    if (last == kNone || drawn_[last].slot != slot) {
-      drawn_.push_back({index, slot, last != kNone, base_[index]});
-      of_.emplace_back();
-      last = static_cast<uint32_t>(of_.size() - 1);
-    }
-    return of_[last];
-  }
-  void Draw(std::span<const Choice> choices) { DrawEight(drawn_, of_, choices, first_); }
-
- private:
-  int64_t* const first_;
-  const std::span<const int64_t> base_;
-  std::vector<uint32_t> last_;  // by sum
-  std::vector<DrawnSum> drawn_;
-  std::vector<Alternatives> of_;
-};
-
 // The steps that each draw takes, and the different ones among the draws.
 struct Draws {
   using Steps = std::vector<uint32_t>;  // by slot
@@ -142,26 +149,79 @@ Draws DrawSteps(size_t count, size_t slots, size_t steps) {
 
 }  // namespace
 
-std::vector<Duration> StepSpread::Resample(const Graph& graph, StepBatch& batch,
-                                           size_t count) const {
-  if (steps_ < 2 || count == 0) return {};
-  DrawnSums sums(batch);
+void StepSpread::Add(size_t varying, Duration own, int64_t times, int64_t* alternatives) const {
+  for (size_t r = 0; r < steps_; ++r) {
+    const float ratio = ratios_[varying * steps_ + r];
+    const float taken = std::min(static_cast<float>(own.ns) * ratio, kLongestDrawn);
+    alternatives[r] += times * (static_cast<int64_t>(taken) - own.ns);
+  }
+}
+
+StepSpread::Sums StepSpread::SumsOf(const Graph& graph, StepBatch& batch, Recorded* noted) const {
+  const size_t count = batch.reset_sums().size();
+  Sums sums;
+  sums.last.assign(count, kNone);
+  sums.drawn.reserve(count);  // about as many, untouched where they are fewer
+  sums.of.reserve(count);
+  const int64_t* const first = batch.all_sums();
+  if (noted != nullptr) noted->entries.resize(varying_.size());
   for (size_t i = 0; i < varying_.size(); ++i) {
     const TaskId id(varying_[i].task);
     const Task& t = graph.task(id);
     if (t.removed) continue;  // takes nothing
     const StepBatch::Sums at = batch.sums(id);
     const auto tell = [&](const int64_t* sum, Duration own) {
-      Alternatives& more = sums.At(sum, varying_[i].slot);
-      for (size_t r = 0; r < steps_; ++r) {
-        const float ratio = ratios_[i * steps_ + r];
-        const float taken = std::min(static_cast<float>(own.ns) * ratio, kLongestDrawn);
-        more[r] += static_cast<int64_t>(taken) - own.ns;
-      }
+      const auto place = static_cast<uint32_t>((sum - first) / StepBatch::kWidth);
+      const uint32_t entry = sums.EntryOf(place, varying_[i].slot);
+      Add(i, own, 1, sums.of[entry].data());
+      return entry;
     };
-    tell(at.duration, t.duration);
-    if (t.gap > Duration{}) tell(at.gap, t.gap);
+    Recorded::Entries entries{tell(at.duration, t.duration)};
+    if (t.gap > Duration{}) entries.gap = tell(at.gap, t.gap);
+    if (noted != nullptr) noted->entries[i] = entries;
   }
+  return sums;
+}
+
+// Those of the recorded graph with what is other in the copy.
+StepSpread::Sums StepSpread::SumsOfCopy(const Graph& copy, StepBatch& batch) const {
+  Recorded& known = *of_recorded_;
+  {
+    std::lock_guard lock(known.mutex);
+    if (!std::exchange(known.found, true)) {
+      known.sums = SumsOf(recorded_, batch, &known);
+      known.varying_of.assign(recorded_.size(), kNone);
+      for (size_t i = 0; i < varying_.size(); ++i) {
+        known.varying_of[varying_[i].task] = static_cast<uint32_t>(i);
+      }
+    }
+  }
+  Sums sums{known.sums.drawn, known.sums.of, {}};
+  bool gap_began = false;
+  ForEachRetimed(copy, [&](TaskId t) {
+    const Task &was = recorded_.task(t), &is = copy.task(t);
+    const uint32_t varying = known.varying_of[t.index()];
+    if (varying == kNone || is.removed) return;
+    const Recorded::Entries& at = known.entries[varying];
+    const auto change = [&](uint32_t entry, Duration before, Duration after) {
+      if (before == after) return;
+      Add(varying, before, -1, sums.of[entry].data());
+      Add(varying, after, 1, sums.of[entry].data());
+    };
+    change(at.duration, was.duration, is.duration);
+    const Duration gap = std::max(is.gap, Duration{});
+    if (at.gap != kNone) change(at.gap, was.gap, gap);
+    gap_began |= at.gap == kNone && gap > Duration{};
+  });
+  return gap_began ? SumsOf(copy, batch) : std::move(sums);
+}
+
+std::vector<Duration> StepSpread::Resample(const Graph& graph, StepBatch& batch,
+                                           size_t count) const {
+  if (steps_ < 2 || count == 0) return {};
+  Sums sums = graph.structure() != 0 ? SumsOfCopy(graph, batch) : SumsOf(graph, batch);
+  for (DrawnSum& d : sums.drawn) d.base = batch.reset_sums()[d.sum];
+  int64_t* const cells = batch.all_sums();
   const Draws draws = DrawSteps(count, slots_, steps_);
   const auto& different = draws.different;
   std::vector<Duration> played;
@@ -171,7 +231,7 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, StepBatch& batch,
       const auto& steps = *different[std::min(played.size() + s, different.size() - 1)];
       for (size_t slot = 0; slot < slots_; ++slot) choices[slot][s] = steps[slot];
     }
-    sums.Draw(choices);
+    DrawEight(sums.drawn, sums.of, choices, cells);
     for (Duration d : batch.Run()) played.push_back(d);
   }
   batch.Reset();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "graph/graph.h"
@@ -14,8 +15,10 @@ namespace daydream {
 // they took, as multiples of what it took.
 class StepSpread {
  public:
-  // At most 8 steps are compared, evenly chosen. O(tasks).
+  // At most 8 steps are compared, evenly chosen. Keeps a reference. O(tasks).
   explicit StepSpread(const Graph& recorded);
+  StepSpread(StepSpread&&) noexcept;
+  ~StepSpread();
 
   size_t steps() const { return steps_; }  // compared; fewer than 2: nothing is known
 
@@ -24,7 +27,9 @@ class StepSpread {
   // bootstrap, whose spread is that of the predicted mean. The steps of a draw stand in the order
   // in which they were recorded. `count` of them, with a fixed seed. Empty when fewer than two
   // steps are compared. REQUIRES: all scenarios of `batch` are `graph`; they are so again
-  // afterwards.
+  // afterwards. Where only times were set (Graph::structure()), what is as recorded is not summed
+  // again, and the batches of all such copies are StepBatch::Another() of one. May be called from
+  // several threads.
   std::vector<Duration> Resample(const Graph& graph, StepBatch& batch, size_t count) const;
 
  private:
@@ -32,9 +37,18 @@ class StepSpread {
     uint32_t task;
     uint32_t slot;  // of its step
   };
+  struct Sums;
+  struct Recorded;
+  // What a task of these times adds to its sums.
+  void Add(size_t varying, Duration own, int64_t times, int64_t* alternatives) const;
+  Sums SumsOf(const Graph& graph, StepBatch& batch, Recorded* noted = nullptr) const;
+  Sums SumsOfCopy(const Graph& copy, StepBatch& batch) const;
+
+  const Graph& recorded_;
   size_t steps_ = 0, slots_ = 0;
   std::vector<Varying> varying_;
   std::vector<float> ratios_;  // [varying][compared step]
+  std::unique_ptr<Recorded> of_recorded_;
 };
 
 }  // namespace daydream

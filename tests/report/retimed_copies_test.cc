@@ -9,9 +9,11 @@
 #include "graph/retimed.h"
 #include "report/predict/intervals.h"
 #include "report/predict/quick_host.h"
+#include "report/predict/step_spread.h"
 #include "report/predict/unchanged.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
+#include "tests/example_graph.h"
 #include "tests/graph/random_graph.h"
 
 namespace daydream {
@@ -92,6 +94,36 @@ TEST(RetimedCopies, HaveTheSameFloor) {
     floors += floor > Duration{} ? 1 : 0;
   });
   EXPECT_GT(floors, kSeeds / 4);
+}
+
+// Also where a gap began, which the recorded graph does not have.
+TEST(RetimedCopies, AreResampledAlike) {
+  const Graph graph = Example("launch-bound").graph;
+  const StepSpread spread(graph);
+  ASSERT_GE(spread.steps(), 2U);
+  const StepBatch of_graph = StepBatch::Make(graph).value();
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    std::mt19937_64 random(seed);
+    Graph copy = graph;
+    copy.NameStructure(7);
+    for (size_t i = 0; i < graph.size(); ++i) {
+      const TaskId t(i);
+      if (random() % 2 == 0) copy.SetDuration(t, graph.task(t).duration.Scaled(0.7));
+      if (random() % 4 == 0) copy.SetDuration(t, graph.task(t).duration.Scaled(1.3));
+      const bool may_begin = seed % 2 == 1 && graph.task(t).gap == Duration{};
+      if (graph.task(t).gap > Duration{} && random() % 3 == 0) copy.SetGap(t, {});
+      if (may_begin && random() % 9 == 0) copy.SetGap(t, Duration::Us(3));
+    }
+    StepBatch batch = of_graph.Another();
+    batch.Follow(copy);
+    const std::vector<Duration> steps = spread.Resample(copy, batch, 64);
+    Graph plain = copy;
+    plain.mutable_edges();
+    ASSERT_EQ(plain.structure(), 0U);
+    EXPECT_EQ(spread.Resample(plain, batch, 64), steps);
+    EXPECT_EQ(batch.StepWith({}), StepTime(copy, Simulate(copy).value()));
+  }
 }
 
 TEST(RetimedCopies, PlayAlikeWhereNoTimeIsAnother) {
