@@ -24,6 +24,7 @@ Replays::Lent Replays::Batch(const Graph& graph) {
   {
     std::lock_guard lock(planning_);
     if (first_ == nullptr) {
+      MakeRoom();
       batch = std::make_unique<StepBatch>(StepBatch::Make(graph_, *plan_));
       first_ = batch.get();
     }
@@ -35,9 +36,14 @@ Replays::Lent Replays::Batch(const Graph& graph) {
       spare_.pop_back();
     }
   }
-  if (batch == nullptr) batch = std::make_unique<StepBatch>(first_->Another());
-  batch->Follow(graph);
-  return {batch.release(), GiveBack{this}};
+  if (batch == nullptr) {
+    MakeRoom();
+    batch = std::make_unique<StepBatch>(first_->Another());
+  }
+  // What others are made like stays, even where memory ends here.
+  Lent lent{batch.release(), GiveBack{this}};
+  lent->Follow(graph);
+  return lent;
 }
 
 absl::StatusOr<Timeline> Replays::Replay(const Graph& graph, const Graph& played,
@@ -45,6 +51,11 @@ absl::StatusOr<Timeline> Replays::Replay(const Graph& graph, const Graph& played
   const Plan* made = plan();
   const bool fits = made != nullptr && (&graph == &played || Plan::SameStructure(graph, played));
   return fits ? absl::StatusOr<Timeline>(made->Run(graph, options)) : Simulate(graph, options);
+}
+
+void Replays::MakeRoom() {
+  std::lock_guard lock(mutex_);
+  spare_.reserve(++made_);
 }
 
 void Replays::Keep(StepBatch* batch) {

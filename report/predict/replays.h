@@ -34,6 +34,7 @@ class Replays {
 
  private:
   void Keep(StepBatch* batch);
+  void MakeRoom();  // to keep one more, so that giving it back needs no memory
 
   const Graph& graph_;
   // No std::call_once: where memory ends inside of it, glibc loads a library to unwind, or aborts.
@@ -43,6 +44,7 @@ class Replays {
   // What others are made like, also while it is lent: it has in common with them what stays.
   const StepBatch* first_ = nullptr;
   std::vector<std::unique_ptr<StepBatch>> spare_;
+  size_t made_ = 0;
 };
 
 }  // namespace daydream
