@@ -16,8 +16,7 @@
 namespace daydream {
 namespace {
 
-// Of the saving itself, less what the low end of its interval may cost, in the score: beside what
-// that end saves.
+// Of the saving itself in the score, beside the low end of its interval.
 constexpr double kOfPoint = 0.1;
 // What is left of a gain by the word for its confidence: a judgement, not measured.
 constexpr double kOfMedium = 0.9, kOfLow = 0.7;
@@ -101,7 +100,7 @@ class Adviser {
 
   double ScoreOf(const Option& o) const {
     const Prediction& p = o.prediction;
-    const double gain = static_cast<double>((base_.step - p.step).ns);
+    const double gain = std::max(static_cast<double>((base_.step - p.step).ns), 0.0);
     double least = 0;  // negative: the step may become longer
     if (p.least_as_recorded.value_or(0) > 0) {
       least = static_cast<double>(base_.step.ns) * (1 - 1 / *p.least_as_recorded);
@@ -110,7 +109,9 @@ class Adviser {
                          : p.confidence == Confidence::kMedium ? kOfMedium
                                                                : kOfLow;
     const double ease = advise_.ease ? advise_.ease(o.application, p.changes) : 1;
-    return ease * trust * (std::max(least, 0.0) + kOfPoint * (gain + std::min(least, 0.0)));
+    if (gain <= 0) return 0;
+    const double likely = gain / (gain + std::max(-least, 0.0));
+    return ease * trust * (std::max(least, 0.0) + kOfPoint * gain * likely);
   }
 
   // Puts `worth`, which is by saving, into the order in which to try, two ways to one gain as one

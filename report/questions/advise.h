@@ -113,10 +113,9 @@ bool AreTwoWays(std::string_view a, std::string_view b);
 //
 // `worth` is in the order in which to try: by ease times confidence times what is likely to be
 // gained, which is the low end of the interval of the saving (nothing below 0) and a tenth of the
-// saving itself less what the low end may cost, so that options whose interval includes no gain at
-// all still have an order. Two
-// ways to one gain (graphs and aot both take away the launches) are one row, that of the better
-// one.
+// saving itself, as much of it as it is of what may be saved or lost, so that options whose
+// interval includes no gain at all still have an order. Two ways to one gain (graphs and aot both
+// take away the launches) are one row, that of the better one.
 absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
                                std::span<const Application> options,
                                std::span<const Application> limits,

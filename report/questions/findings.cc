@@ -416,7 +416,9 @@ class Findings {
                     .where = {},
                     .time = step_.Scaled(worst.error),
                     .share = worst.error,
-                    .fix = "choose steps that are alike with --steps, or record more of them"});
+                    .fix = steps_ > 1
+                               ? "choose steps that are alike with --steps, or record more of them"
+                               : "record more steps"});
   }
 
   const Graph& graph_;

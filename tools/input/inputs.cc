@@ -138,7 +138,8 @@ absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::st
        .why =
            replay.doubt.empty() ? "the dependency rules do not explain this trace" : replay.doubt,
        .effect = "predictions would be off by as much, so none is made",
-       .fix = fmt::format("choose steps with --steps, or accept it with --max-replay-error {:.0f}%",
+       .fix = fmt::format("{}, or accept it with --max-replay-error {:.0f}%",
+                          replay.steps > 1 ? "choose steps with --steps" : "record more steps",
                           std::ceil(replay.worst().error * 100) + (limit < 0 ? 1 : 0))});
 }
 
