@@ -6,8 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
-#include <vector>
 
 namespace daydream {
 
@@ -16,39 +16,41 @@ template <class Value>
 class IdTable {
  public:
   explicit IdTable(Value none) : none_(none) {}
+  IdTable(const IdTable&) = delete;
+  IdTable& operator=(const IdTable&) = delete;
 
   // What was set last for the id, `none` where nothing was.
   Value Get(uint32_t id) const {
-    const size_t page = PageOf(id);
-    return page == kNoPage ? none_ : pages_[page][id % kIds];
+    const Page* page = PageOf(id);
+    return page == nullptr ? none_ : (*page)[id % kIds];
   }
 
   void Set(uint32_t id, Value value) {
-    size_t page = PageOf(id);
-    if (page == kNoPage) {
-      page = last_page_ = pages_.size();
-      pages_.emplace_back().fill(none_);
-      page_of_[id / kIds] = static_cast<uint32_t>(page);
+    Page* page = PageOf(id);
+    if (page == nullptr) {
+      page = last_page_ = &pages_.emplace_back();
+      page->fill(none_);
+      page_of_[id / kIds] = page;
     }
-    pages_[page][id % kIds] = value;
+    (*page)[id % kIds] = value;
   }
 
  private:
   static constexpr uint32_t kIds = 64;
-  static constexpr size_t kNoPage = SIZE_MAX;
+  using Page = std::array<Value, kIds>;
 
-  size_t PageOf(uint32_t id) const {
+  Page* PageOf(uint32_t id) const {
     if (id / kIds == last_) return last_page_;
     const auto found = page_of_.find(id / kIds);
     last_ = id / kIds;
-    return last_page_ = found == page_of_.end() ? kNoPage : found->second;
+    return last_page_ = found == page_of_.end() ? nullptr : found->second;
   }
 
   Value none_;
-  std::vector<std::array<Value, kIds>> pages_;
-  std::unordered_map<uint32_t, uint32_t> page_of_;  // by id / kIds
-  mutable uint32_t last_ = UINT32_MAX;              // the page of ids asked for last: no such one
-  mutable size_t last_page_ = kNoPage;
+  std::deque<Page> pages_;                       // which stay where they are
+  std::unordered_map<uint32_t, Page*> page_of_;  // by id / kIds
+  mutable uint32_t last_ = UINT32_MAX;           // the page of ids asked for last: no such one
+  mutable Page* last_page_ = nullptr;
 };
 
 }  // namespace daydream

@@ -32,15 +32,17 @@ struct OpsOfCall {
   uint32_t first = Id<void>::kNoneValue, last = Id<void>::kNoneValue;
 };
 
-// A GPU operation during construction; index = position in global (start, end, row) order.
+// A GPU operation during construction; index = position in global (start, end, row) order. 64
+// bytes: many rules go over all of them.
 struct GpuOp {
   TaskId task;
   uint32_t row = 0;  // of the Trace
   LaneId lane;
   uint32_t call_index = Id<void>::kNoneValue;  // into Builder::calls
   Instant start, end;
-  HostCall call;          // not recorded: its end is that of what came before it on the stream
   Instant call_start;     // of the call, no earlier than of those before it on the stream
+  Instant call_end;       // not recorded: `call_start`
+  TaskId call;            // None: not recorded
   uint32_t position = 0;  // in its stream
   TaskKind kind = TaskKind::kKernel;
   bool takes_place = false;   // in the launch queue (graph/queue.h)
@@ -95,6 +97,7 @@ struct Builder {
   std::vector<HostThread> threads;
   std::vector<GpuOp> ops;                         // global order
   std::vector<std::vector<uint32_t>> stream_ops;  // by LaneId: indices into ops, in order
+  std::vector<TaskId> collectives;                // of ops, in order
   TypicalLags typical;
   std::vector<bool> waits;  // by TaskId: its end is held up by an edge
   std::vector<size_t>

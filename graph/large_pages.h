@@ -49,6 +49,15 @@ void ReserveLarge(std::vector<T>& v, size_t size) {
   UseLargePages(v.data(), size * sizeof(T));
 }
 
+// As many of `value`.
+template <class T>
+std::vector<T> LargeVector(size_t size, const T& value) {
+  std::vector<T> v;
+  ReserveLarge(v, size);
+  v.resize(size, value);
+  return v;
+}
+
 // Room for `size` numbers that are not set to anything.
 inline std::unique_ptr<int64_t[]> LargeArray(size_t size) {
   std::unique_ptr<int64_t[]> array(new int64_t[size]);

@@ -114,7 +114,7 @@ class Lender {
     if (lenders_.empty() || b_.graph.steps().size() < 2) return;
     for (const HostThread& thread : b_.threads) LendOn(thread, n);
     for (const GpuOp& op : b_.ops) {
-      if (op.call.valid()) Give(b_.graph.task(op.call.task), b_.graph.mutable_task(op.task));
+      if (op.call.valid()) Give(b_.graph.task(op.call), b_.graph.mutable_task(op.task));
     }
   }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "graph/large_pages.h"
 #include "trace/range_names.h"
 
 namespace daydream {
@@ -48,8 +49,8 @@ Mapper::NameClass Mapper::Classify(std::string_view name, EventKind kind) {
 
 Mapper::Mapper(Builder& b)
     : b_(b),
-      phase_(b.tables->scopes.size(), Phase::kNone),
-      layer_(b.tables->scopes.size()),
+      phase_(LargeVector(b.tables->scopes.size(), Phase::kNone)),
+      layer_(LargeVector(b.tables->scopes.size(), LayerId())),
       class_(b.trace.names->size(), NameClass::kUnknown),
       backward_lane_(b.trace.lanes.size(), false) {
   for (const HostThread& thread : b.threads) {

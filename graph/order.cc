@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "graph/edges_into.h"
+#include "graph/large_pages.h"
 
 namespace daydream {
 namespace {
@@ -66,7 +67,9 @@ std::vector<TaskId> LikelyOrder(const Graph& g) {
 // Targets of the edges of each task, and how much each task still waits for.
 struct Waiting {
   explicit Waiting(const Graph& g)
-      : begin(g.size() + 1), targets(g.edges().size()), open(g.size()) {
+      : begin(LargeVector(g.size() + 1, uint32_t{0})),
+        targets(LargeVector(g.edges().size(), TaskId())),
+        open(LargeVector(g.size(), uint32_t{0})) {
     for (const Edge& e : g.edges()) {
       ++begin[e.from.index()];
       ++open[e.to.index()];
@@ -118,7 +121,7 @@ absl::Status CycleError(const Graph& g) {
 template <class Next>
 absl::StatusOr<std::vector<TaskId>> OrderAlongLanes(const Graph& g, const Next& next_of) {
   std::vector<TaskId> order;
-  order.reserve(g.size());
+  ReserveLarge(order, g.size());
   if (InTaskIdOrder(g, next_of)) {
     for (size_t i = 0; i < g.size(); ++i) order.push_back(TaskId(i));
     return order;

@@ -84,18 +84,19 @@ class BacklogRule {
     TaskId last;
     for (uint32_t i : stream) {
       const GpuOp& op = b_.ops[i];
-      const bool early = op.call.end < first, room = launches.size() + 1 < kDefaultQueueDepth;
+      const bool early = op.call_end < first, room = launches.size() + 1 < kDefaultQueueDepth;
       if (!op.call.valid() || (!early && !room)) break;
       if (!op.takes_place) continue;
       before += early ? 1 : 0;
       if (!room) continue;
-      const CallKind kind = op.call.kind;
-      const bool waits = op.call.task != std::exchange(last, op.call.task) &&
-                         !b_.waits[op.call.task.index()] && MayBlock(kind);
-      const bool is_long = quick_.IsLong(op.call), is_slow = quick_.IsSlow(op.call);
+      const HostCall& call = b_.calls[op.call_index];
+      const CallKind kind = call.kind;
+      const bool waits =
+          op.call != std::exchange(last, op.call) && !b_.waits[op.call.index()] && MayBlock(kind);
+      const bool is_long = quick_.IsLong(call), is_slow = quick_.IsSlow(call);
       const bool blocked = early && waits && (is_long || is_slow) && kind != CallKind::kGraphLaunch;
       if (!blocked && clear == 0) full = launches.size() + 1;
-      launches.push_back({op.call, std::min(Freed(op.call), first), blocked, waits});
+      launches.push_back({call, std::min(Freed(call), first), blocked, waits});
       clear += blocked && is_long && is_slow ? 1 : 0;
     }
     if (clear < kLeastBlockedCalls || before < kDeepInFlight) return {};

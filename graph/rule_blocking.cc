@@ -53,7 +53,7 @@ class BlockingCalls {
     for (const Wait& wait : waits_) Apply(wait);
     if (!moved_) return;
     for (GpuOp& op : b_.ops) {
-      if (op.call.valid()) op.call = b_.calls[op.call_index];
+      if (op.call.valid()) op.call_end = b_.calls[op.call_index].end;
     }
   }
 
@@ -309,7 +309,7 @@ class BlockingCalls {
     call.duration = submit;
     call.gap = {};
     b_.task_end[w.call->task.index()] = begin + submit;
-    w.call->end = op.call.end = begin + submit;
+    w.call->end = op.call_end = begin + submit;
     op.own_copy = true;
     moved_ |= op.many;
     TaskId t = b_.InsertAfter(w.call->task, wait, begin + submit, end);

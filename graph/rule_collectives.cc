@@ -90,11 +90,7 @@ class Transfers {
 
 void EstimateTransfers(Builder& b) {
   std::map<Key, std::vector<TaskId>> groups;
-  for (const GpuOp& op : b.ops) {
-    if (op.kind == TaskKind::kCollective) {
-      groups[KeyOf(b, op.task)].push_back(op.task);
-    }
-  }
+  for (TaskId t : b.collectives) groups[KeyOf(b, t)].push_back(t);
   Transfers transfers(b);
   for (const auto& [key, tasks] : groups) transfers.Estimate(tasks);
   transfers.Set();

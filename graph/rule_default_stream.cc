@@ -2,10 +2,11 @@
 // every blocking stream of the device, and what is launched on a blocking stream waits for what
 // was launched before on it (CUDA Programming Guide, "Default Stream"). Only recordings say which
 // streams are blocking; PyTorch's own are not.
-#include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
+#include "base/sort_runs.h"
 #include "graph/builder.h"
 
 namespace daydream {
@@ -22,13 +23,15 @@ struct DeviceState {
 void AddDefaultStreamWaits(Builder& b) {
   const auto type_of = [&](const GpuOp& op) { return b.trace.lanes[op.lane.index()].stream; };
   std::vector<uint32_t> launches;
-  for (uint32_t i = 0; i < b.ops.size(); ++i) {
-    const StreamType type = type_of(b.ops[i]);
-    const bool part = type == StreamType::kBlocking || type == StreamType::kDefault;
-    if (part && b.ops[i].call.valid()) launches.push_back(i);
+  for (size_t lane = 0; lane < b.stream_ops.size(); ++lane) {
+    const StreamType type = b.trace.lanes[lane].stream;
+    if (type != StreamType::kBlocking && type != StreamType::kDefault) continue;
+    for (const uint32_t op : b.stream_ops[lane]) {
+      if (b.ops[op].call.valid()) launches.push_back(op);
+    }
   }
-  std::stable_sort(launches.begin(), launches.end(), [&](uint32_t x, uint32_t y) {
-    return b.ops[x].call_start < b.ops[y].call_start;
+  SortRuns(launches, [&](uint32_t x, uint32_t y) {
+    return std::pair(b.ops[x].call_start, x) < std::pair(b.ops[y].call_start, y);
   });
   const auto add = [&](uint32_t from, uint32_t to) {
     // A program that is compiled for a default stream of each thread shows by its timing.

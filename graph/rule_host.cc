@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "graph/builder.h"
+#include "graph/large_pages.h"
 #include "trace/range_names.h"
 
 namespace daydream {
@@ -58,7 +59,8 @@ class ThreadSweep {
     const Trace& t = b_.trace;
     size_t begin = t.lane_begin[lane_.index()], end = t.lane_begin[lane_.index() + 1];
     cursor_ = t.start[begin];
-    thread_.tasks.reserve(2 * (end - begin));
+    ReserveLarge(thread_.tasks, 2 * (end - begin));
+    ReserveLarge(thread_.own, end - begin);
     for (size_t row = begin; row < end; ++row) {
       CloseUntil(t.start[row]);
       if (t.kind[row] == EventKind::kCall) {

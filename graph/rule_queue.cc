@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/median.h"
 #include "graph/builder.h"
+#include "graph/large_pages.h"
 #include "graph/queue.h"
 #include "graph/queue_places.h"
 #include "graph/quick_calls.h"
@@ -101,6 +102,9 @@ class QueueRule {
       queues.push_back({{LaneId(i)}, std::move(places), std::move(room)});
     }
     if (nvidia) FindShared(queues);
+    size_t places = 0;
+    for (const Queue& queue : queues) places += queue.places.size();
+    ReserveLarge(pairs_, places);
     for (const Queue& queue : queues) Find(queue);
   }
 
@@ -212,6 +216,7 @@ class QueueRule {
   // By the number of the stream: when it was told to wait for kManyWaits others and more, without
   // work of any stream between, in order.
   absl::flat_hash_map<int64_t, std::vector<Instant>> WaitsForMany() const {
+    if (b_.trace.syncs.empty()) return {};
     struct Run {
       size_t waits = 0;
       Instant first;
@@ -275,17 +280,18 @@ class QueueRule {
     std::vector<QueuePlace> places;
     Instant called = Instant::Min();
     auto wait = waits.begin();
-    places.reserve(b_.stream_ops[stream.index()].size() + unrecorded.size());
+    ReserveLarge(places, b_.stream_ops[stream.index()].size() + unrecorded.size());
     const auto add = [&](uint32_t call, TaskId operation, Instant start, Anchor frees) {
       if (call != Builder::kNone) called = std::max(called, b_.calls[call].start);
       places.push_back({call, operation, start, called, frees});
     };
+    const auto called_at = [&](const GpuOp& op) { return b_.calls[op.call_index].start; };
     const GpuOp* before = nullptr;
     for (uint32_t i : b_.stream_ops[stream.index()]) {
       const GpuOp& op = b_.ops[i];
       const GpuOp* last = std::exchange(before, &op);
       if (!op.takes_place) continue;
-      for (; op.call.valid() && wait != waits.end() && *wait < op.call.start; ++wait) {
+      for (; op.call.valid() && wait != waits.end() && *wait < called_at(op); ++wait) {
         called = std::max(called, *wait);
         if (last == nullptr) {
           add(Builder::kNone, op.task, op.start, Anchor::kStart);
@@ -445,7 +451,7 @@ class QueueRule {
   // The depth at each place, of what was recorded: where operations were lost, fewer fill the
   // queue. Three blocked calls in a row that return after an operation so many places off tell.
   static std::vector<uint32_t> DepthsOf(const std::vector<QueuePlace>& places, const Room& room) {
-    std::vector<uint32_t> depths(places.size(), room.depth);
+    std::vector<uint32_t> depths = LargeVector(places.size(), room.depth);
     const std::vector<SlowCall>& slow = room.slow;
     uint32_t here = room.depth;
     for (size_t i = 0; room.measured && i + 2 < slow.size(); ++i) {

@@ -124,7 +124,7 @@ class StartRule {
                                      [&](uint32_t k) { return b_.ops[k].end <= op.start; });
       if (it == stream.begin()) continue;
       const GpuOp& candidate = b_.ops[*(it - 1)];
-      if (&candidate < &op && candidate.call.task == op.call.task &&
+      if (&candidate < &op && candidate.call == op.call &&
           candidate.end + kEndedJustBefore >= op.start &&
           (fork == nullptr || candidate.end > fork->end)) {
         fork = &candidate;
@@ -146,12 +146,12 @@ class StartRule {
   void AddLaunch(const GpuOp& op) {
     if (!op.call.valid()) return;
     Duration typical = op.own_copy ? Duration{} : b_.typical.launch;
-    Constrain(op, op.call.task, op.call.end, typical, Rule::kLaunch);
+    Constrain(op, op.call, op.call_end, typical, Rule::kLaunch);
     if (constraints_.back().lag < Duration{}) {
       // Started while the call was still returning, but never before it was made.
-      constraints_.push_back({op.call.task, op.call.start,
-                              std::min(Duration{}, op.start - op.call.start), Rule::kLaunch,
-                              Anchor::kStart});
+      const Instant called = b_.calls[op.call_index].start;
+      constraints_.push_back({op.call, called, std::min(Duration{}, op.start - called),
+                              Rule::kLaunch, Anchor::kStart});
     }
   }
 
@@ -229,7 +229,7 @@ class StartRule {
       ++b_.report.contended;
       return delay;
     }
-    if (op.position == 0 && b_.ops.front().start >= op.call.end) {
+    if (op.position == 0 && b_.ops.front().start >= op.call_end) {
       // The head of the window: work from before it may have held the stream.
       b_.graph.mutable_task(op.task).earliest = op.start;
       return std::nullopt;

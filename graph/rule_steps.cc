@@ -107,7 +107,7 @@ class StepsOfOps {
         lost += any && !Launched(op);
         if (!Launched(op)) continue;
         ++launched_;
-        step_[op] = b_.step_of_task[b_.ops[op].call.task.index()];
+        step_[op] = b_.step_of_task[b_.ops[op].call.index()];
         gpu_begin_[step_[op]] = std::min(gpu_begin_[step_[op]], b_.ops[op].start);
       }
     }
@@ -195,7 +195,7 @@ void FindBegins(Builder& b, const StepsOfOps& of_ops) {
   for (size_t s = 0; s < steps; ++s) {
     if (first[s] == nullptr) continue;
     GraphStep& step = b.graph.mutable_step(s);
-    step.begin = {first[s]->call.task, first[s]->task};
+    step.begin = {first[s]->call, first[s]->task};
     step.backlog = s == 0 && !last[s]->call.valid();
   }
   for (size_t s = 1; s < steps; ++s) {

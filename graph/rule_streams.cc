@@ -11,6 +11,7 @@
 #include "base/median.h"
 #include "base/sort_runs.h"
 #include "graph/builder.h"
+#include "graph/large_pages.h"
 #include "graph/queue.h"
 #include "trace/range_names.h"
 
@@ -42,7 +43,7 @@ TaskKind KindOfRow(const Trace& t, size_t row, std::vector<uint8_t>& collective_
 // Rows of GPU work by (start, end, row).
 std::vector<uint32_t> RowsInOrder(const Trace& t) {
   std::vector<uint32_t> rows;
-  rows.reserve(static_cast<size_t>(std::ranges::count_if(t.kind, IsGpuWork)));
+  ReserveLarge(rows, static_cast<size_t>(std::ranges::count_if(t.kind, IsGpuWork)));
   const auto before = [&](uint32_t x, uint32_t y) {
     if (t.start[x] != t.start[y]) return t.start[x] < t.start[y];
     return std::pair(t.duration[x], x) < std::pair(t.duration[y], y);
@@ -62,8 +63,10 @@ void FindCall(Builder& b, uint32_t index) {
   GpuOp& op = b.ops[index];
   op.call_index = b.CallIndex(b.trace.correlation[op.row]);
   if (op.call_index == Builder::kNone) return;
-  op.call = b.calls[op.call_index];
-  op.call_start = op.call.start;
+  const HostCall& call = b.calls[op.call_index];
+  op.call = call.task;
+  op.call_start = call.start;
+  op.call_end = call.end;
   b.report.early += op.start + kClockSkew < op.call_start;
   ++b.report.launched;
   OpsOfCall& all = b.ops_of_call[op.call_index];
@@ -83,7 +86,7 @@ void PlaceOnStream(Builder& b, uint32_t index) {
   if (!op.call.valid()) {
     // Launched before the window (or its call was not recorded): place it in launch order
     // where the stream order puts it.
-    op.call_start = op.call.end = before == nullptr ? Instant::Min() : before->call_start;
+    op.call_start = op.call_end = before == nullptr ? Instant::Min() : before->call_start;
   } else if (before != nullptr) {
     op.call_start = std::max(op.call_start, before->call_start);
   }
@@ -96,9 +99,13 @@ void PlaceOnStream(Builder& b, uint32_t index) {
 void AddStreams(Builder& b) {
   const Trace& t = b.trace;
   const std::vector<uint32_t> rows = RowsInOrder(t);
-  b.ops.reserve(rows.size());
-  b.ops_of_call.resize(b.calls.size());
+  ReserveLarge(b.ops, rows.size());
+  b.ops_of_call = LargeVector(b.calls.size(), OpsOfCall());
   b.stream_ops.resize(t.lanes.size());
+  for (size_t lane = 0; lane < t.lanes.size(); ++lane) {
+    if (t.lanes[lane].kind != LaneKind::kStream) continue;
+    ReserveLarge(b.stream_ops[lane], t.lane_begin[lane + 1] - t.lane_begin[lane]);
+  }
   std::vector<TaskId> last_call(t.lanes.size());
   std::vector<uint8_t> collective_name(t.names->size(), 0);
   for (const uint32_t row : rows) {
@@ -108,18 +115,20 @@ void AddStreams(Builder& b) {
     FindCall(b, index);
     PlaceOnStream(b, index);
     if (op.call.valid()) {
-      op.first_of_call = std::exchange(last_call[op.lane.index()], op.call.task) != op.call.task;
+      op.first_of_call = std::exchange(last_call[op.lane.index()], op.call) != op.call;
     }
     op.kind = KindOfRow(t, row, collective_name);
+    const ScopeId scope = op.call.valid() ? b.calls[op.call_index].scope : ScopeId();
     Task task{.duration = op.end - op.start,
               .name = t.name[row],
               .lane = op.lane,
-              .scope = op.call.scope,
+              .scope = scope,
               .event = row,
               .detail = t.detail[row],
               .kind = op.kind};
     op.task = b.Append(task, op.start, op.end);
     op.takes_place = TakesPlace(b.graph, op.task);
+    if (op.kind == TaskKind::kCollective) b.collectives.push_back(op.task);
   }
   b.report.gpu_tasks = b.ops.size();
 }
@@ -133,9 +142,9 @@ void LearnTypicalLags(Builder& b) {
       if (!op.call.valid() || op.many) continue;
       const GpuOp* before = i == 0 ? nullptr : &b.ops[stream[i - 1]];
       if (before == nullptr || before->end <= op.call_start) {
-        Duration latency = op.start - op.call.end;
+        Duration latency = op.start - op.call_end;
         if (latency <= kLargestLatency) latencies.push_back(latency);
-      } else if (op.call.end <= before->end) {
+      } else if (op.call_end <= before->end) {
         Duration gap = op.start - before->end;
         if (gap < Duration{} || gap > kLargestGap) continue;
         int from = static_cast<int>(CategoryOf(before->kind));

@@ -17,8 +17,7 @@ constexpr size_t kMostSources = 64;
 TensorSources::TensorSources(const Builder& b) : b_(b) {
   if (b.trace.dependencies.empty()) return;
   for (const GpuOp& op : b.ops) {
-    if (op.call.valid())
-      launches_.push_back({b.graph.task(op.call.task).lane, op.call_start, op.lane});
+    if (op.call.valid()) launches_.push_back({b.graph.task(op.call).lane, op.call_start, op.lane});
   }
   std::sort(launches_.begin(), launches_.end(), [](const Launch& x, const Launch& y) {
     return std::tie(x.thread, x.at, x.stream) < std::tie(y.thread, y.at, y.stream);
@@ -42,7 +41,7 @@ std::vector<LaneId> TensorSources::StreamsThatMade(const GpuOp& op) const {
   if (launches_.empty() || !op.call.valid()) return streams;
   const Trace& t = b_.trace;
   size_t reads = 0;
-  for (ScopeId s : ScopesAround(b_.graph, b_.graph.task(op.call.task).scope)) {
+  for (ScopeId s : ScopesAround(b_.graph, b_.graph.task(op.call).scope)) {
     const Scope& scope = ScopeAt(b_.graph, s);
     if (scope.kind != EventKind::kOp) continue;
     // The row of the scope; ops inside of one another may begin at the same time.
