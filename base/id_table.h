@@ -6,12 +6,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <unordered_map>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace daydream {
 
-// Looking up remembers where the last id was: not for several threads at once.
+// Looking up remembers where the last ids were: not for several threads at once.
 template <class Value>
 class IdTable {
  public:
@@ -28,29 +30,45 @@ class IdTable {
   void Set(uint32_t id, Value value) {
     Page* page = PageOf(id);
     if (page == nullptr) {
-      page = last_page_ = &pages_.emplace_back();
+      page = NewPage();
       page->fill(none_);
       page_of_[id / kIds] = page;
+      RecentOf(id).at = page;
     }
     (*page)[id % kIds] = value;
   }
 
  private:
   static constexpr uint32_t kIds = 64;
+  static constexpr size_t kPages = 32;  // that are made together
   using Page = std::array<Value, kIds>;
 
+  // A page that was asked for: those of threads and streams take turns.
+  struct Recent {
+    uint32_t page = UINT32_MAX;  // no such one
+    Page* at = nullptr;
+  };
+  Recent& RecentOf(uint32_t id) const { return recent_[id / kIds % recent_.size()]; }
+
   Page* PageOf(uint32_t id) const {
-    if (id / kIds == last_) return last_page_;
-    const auto found = page_of_.find(id / kIds);
-    last_ = id / kIds;
-    return last_page_ = found == page_of_.end() ? nullptr : found->second;
+    Recent& recent = RecentOf(id);
+    if (recent.page != id / kIds) {
+      const auto found = page_of_.find(id / kIds);
+      recent = {id / kIds, found == page_of_.end() ? nullptr : found->second};
+    }
+    return recent.at;
+  }
+
+  Page* NewPage() {
+    const size_t place = page_of_.size() % kPages;
+    if (place == 0) pages_.push_back(std::make_unique_for_overwrite<std::array<Page, kPages>>());
+    return &(*pages_.back())[place];
   }
 
   Value none_;
-  std::deque<Page> pages_;                       // which stay where they are
-  std::unordered_map<uint32_t, Page*> page_of_;  // by id / kIds
-  mutable uint32_t last_ = UINT32_MAX;           // the page of ids asked for last: no such one
-  mutable Page* last_page_ = nullptr;
+  std::vector<std::unique_ptr<std::array<Page, kPages>>> pages_;
+  absl::flat_hash_map<uint32_t, Page*> page_of_;  // by id / kIds
+  mutable std::array<Recent, 256> recent_;
 };
 
 }  // namespace daydream

@@ -130,7 +130,7 @@ uint16_t Graph::AddStep(GraphStep step) {
   return static_cast<uint16_t>(steps_.size() - 1);
 }
 
-TaskId Graph::Append(Task task) {
+TaskId Graph::Append(const Task& task) {
   DD_CHECK(task.lane.index() < lanes_.size());
   Edited();
   const TaskId id(tasks_.size());

@@ -222,7 +222,7 @@ class Graph {
   LaneId AddLane(const GraphLane& lane);
   LayerId AddLayer(const Layer& layer);
   uint16_t AddStep(GraphStep step);
-  TaskId Append(Task task);
+  TaskId Append(const Task& task);
   TaskId InsertAfter(TaskId after, Task task);  // same lane as `after`
   TaskId InsertBefore(TaskId before, Task task);
   void MoveToLane(TaskId t, LaneId lane, TaskId after);  // after = None: at the front

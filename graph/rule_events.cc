@@ -135,6 +135,7 @@ class EventRule {
       // E2c: the wait of the step for its oldest collective in flight.
       std::vector<TaskId>* waits[] = {&comm_waits, &plain_waits};
       for (std::vector<TaskId>* list : waits) {
+        if (list->empty()) continue;
         bool oldest = list == &comm_waits || thread.backward;
         std::vector<TaskId> later;
         for (TaskId wait : *list) {

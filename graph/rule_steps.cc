@@ -259,8 +259,12 @@ void AssignSteps(Builder& b) {
 void RecordPeriods(Builder& b, std::span<const StepMark> marks) {
   size_t n = b.graph.steps().size();
   const std::vector<Instant>& start = b.task_start;
-  b.report.window = *std::max_element(b.task_end.begin(), b.task_end.end()) -
-                    *std::min_element(start.begin(), start.end());
+  Instant first = start[0], last = b.task_end[0];
+  for (size_t i = 0; i < start.size(); ++i) {
+    first = std::min(first, start[i]);
+    last = std::max(last, b.task_end[i]);
+  }
+  b.report.window = last - first;
   if (n == 1) {
     b.graph.mutable_step(0).recorded_period = b.report.window;
     return;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "graph/build.h"
 #include "report/predict/what_if.h"
@@ -26,7 +25,7 @@ namespace {
 void KeepFreedMemory() {
 #if defined(__GLIBC__)
   mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TRIM_THRESHOLD, -1);  // never
 #endif
 }
 
