@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/builder.h"
 
 namespace daydream {
 namespace {
@@ -126,6 +127,26 @@ std::vector<std::vector<TaskId>> UnrecordedLaunches(
     for (const SubmittingCall& call : launches) unrecorded[stream].push_back(call.task);
   }
   return unrecorded;
+}
+
+std::vector<std::vector<TaskId>> UnrecordedLaunches(const Builder& b) {
+  const auto submits = [&](size_t call) { return MayBlock(b.calls[call].kind); };
+  size_t lost = 0;
+  for (size_t i = 0; i < b.calls.size(); ++i) {
+    lost += submits(i) && b.ops_of_call[i].last == Builder::kNone;
+  }
+  std::vector<std::vector<SubmittingCall>> calls(b.trace.lanes.size());
+  for (const HostThread& thread : b.threads) {
+    for (uint32_t i = thread.first_call; lost > 0 && i < thread.end_call; ++i) {
+      if (!submits(i)) continue;
+      const HostCall& call = b.calls[i];
+      const uint32_t last = b.ops_of_call[i].last;
+      Outcome outcome;
+      if (last != Builder::kNone) outcome = {b.ops[last].lane, b.ops[last].takes_place};
+      calls[thread.lane.index()].push_back({call.task, call.name, call.start, outcome});
+    }
+  }
+  return UnrecordedLaunches(b.graph, calls);
 }
 
 std::vector<LaneId> StreamsOfQueue(const Graph& graph, LaneId lane) {

@@ -9,6 +9,8 @@
 
 namespace daydream {
 
+struct Builder;
+
 // Whether a call of that kind waits for room in a launch queue.
 constexpr bool MayBlock(CallKind kind) {
   return kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch ||
@@ -39,6 +41,8 @@ struct SubmittingCall {
 // by LaneId, in its order; those that submit nothing may be among them.
 std::vector<std::vector<TaskId>> UnrecordedLaunches(
     const Graph& graph, std::span<const std::vector<SubmittingCall>> calls);
+// The same of a graph that is built, once its operations are known. O(calls).
+std::vector<std::vector<TaskId>> UnrecordedLaunches(const Builder& b);
 
 // The streams that share the launch queue of `lane` (GraphLane::shared_queue), itself among them,
 // in order. O(lanes).

@@ -485,20 +485,7 @@ void AddQueueLimits(Builder& b) {
   const QuickCalls quick(b);
   if (nvidia) AddBacklog(b, quick);
   QueueRule rule(b, quick);
-  std::vector<std::vector<SubmittingCall>> calls(b.trace.lanes.size());
-  for (const HostThread& thread : b.threads) {
-    for (uint32_t i = thread.first_call; i < thread.end_call; ++i) {
-      const HostCall& call = b.calls[i];
-      if (!MayBlock(call.kind)) continue;
-      const uint32_t last = b.ops_of_call[i].last;
-      Outcome outcome;
-      if (last != Builder::kNone) outcome = {b.ops[last].lane, b.ops[last].takes_place};
-      calls[thread.lane.index()].push_back({call.task, call.name, call.start, outcome});
-    }
-  }
-  const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(b.graph, calls);
-  calls = {};  // before there are places of all queues
-  rule.FindAll(unrecorded, nvidia);
+  rule.FindAll(UnrecordedLaunches(b), nvidia);
   rule.Couple();
 }
 

@@ -261,8 +261,8 @@ void RecordPeriods(Builder& b, std::span<const StepMark> marks) {
   const std::vector<Instant>& start = b.task_start;
   Instant first = start[0], last = b.task_end[0];
   for (size_t i = 0; i < start.size(); ++i) {
-    first = std::min(first, start[i]);
-    last = std::max(last, b.task_end[i]);
+    if (start[i] < first) first = start[i];
+    if (b.task_end[i] > last) last = b.task_end[i];
   }
   b.report.window = last - first;
   if (n == 1) {

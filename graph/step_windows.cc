@@ -195,8 +195,8 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
     const StepMark mark = mark_of(i);
     Instant first = start[i], last = end[i];
     for (++i; i < graph.size() && mark_of.AsBefore(i); ++i) {
-      first = std::min(first, start[i]);
-      last = std::max(last, end[i]);
+      if (start[i] < first) first = start[i];
+      if (end[i] > last) last = end[i];
     }
     note(mark, first, last);
   }
