@@ -5,6 +5,7 @@
 // graph/step_windows.h: the CPU's step marks say little while the CPU runs ahead.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "graph/builder.h"
 #include "graph/host_lead.h"
@@ -244,6 +245,17 @@ void AssignStreamSteps(Builder& b, const StepsOfOps& of_ops) {
   }
 }
 
+// By thread: the calls that launched something.
+std::vector<std::vector<TaskId>> CallsThatLaunch(const Builder& b) {
+  std::vector<std::vector<TaskId>> found(b.threads.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (uint32_t call = b.threads[i].first_call; call < b.threads[i].end_call; ++call) {
+      if (b.ops_of_call[call].first != Builder::kNone) found[i].push_back(b.calls[call].task);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 void AssignSteps(Builder& b) {
@@ -269,7 +281,10 @@ void RecordPeriods(Builder& b, std::span<const StepMark> marks) {
     b.graph.mutable_step(0).recorded_period = b.report.window;
     return;
   }
-  const std::vector<StepExtent> extents = StepExtents(b.graph, marks, start, b.task_end);
+  std::optional<LaunchCalls> calls;  // a plan says itself what launches what
+  if (!b.trace.provenance.planned) calls.emplace(b.graph, CallsThatLaunch(b));
+  const std::vector<StepExtent> extents =
+      StepExtents(b.graph, marks, start, b.task_end, calls.has_value() ? &*calls : nullptr);
   const std::vector<StepWindow> windows = StepWindows(extents);
   for (size_t i = 1; i < n; ++i) {
     GraphStep& step = b.graph.mutable_step(i);

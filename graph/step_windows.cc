@@ -46,24 +46,48 @@ bool StepMarks::OnlyOne(const Graph& graph) {
   return std::ranges::count_if(graph.steps(), &GraphStep::measured) == 1;
 }
 
+std::vector<uint32_t> LaunchCalls::CountOf(const Graph& graph) {
+  std::vector<uint32_t> count(graph.size());
+  for (const Edge& e : graph.edges()) {
+    if (e.rule == Rule::kLaunch) ++count[e.from.index()];
+  }
+  return count;
+}
+
 LaunchCalls::LaunchCalls(const Graph& graph) : lanes_(graph.lanes().size()) {
-  std::vector<uint32_t> count(graph.size());  // by task: of its launches, then where they begin
+  std::vector<uint32_t> count = CountOf(graph);
   std::vector<bool> launches(lanes_.size());  // by lane: whether any of its tasks does
   for (const Edge& e : graph.edges()) {
-    if (e.rule == Rule::kLaunch && count[e.from.index()]++ == 0)
-      launches[graph.task(e.from).lane.index()] = true;
+    if (e.rule == Rule::kLaunch) launches[graph.task(e.from).lane.index()] = true;
   }
-  uint32_t begin = 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     if (!launches[l]) continue;
     for (TaskId t = graph.lanes()[l].last; t.valid(); t = graph.task(t).lane_prev) {
-      uint32_t& own = count[t.index()];
-      if (own == 0) continue;
-      lanes_[l].push_back({t, begin, begin + own});
-      begin += std::exchange(own, begin);
+      Take(t, count, lanes_[l]);
     }
   }
-  edges_.resize(begin);
+  FillEdges(graph, count);
+}
+
+LaunchCalls::LaunchCalls(const Graph& graph, std::span<const std::vector<TaskId>> callers)
+    : lanes_(callers.size()) {
+  std::vector<uint32_t> count = CountOf(graph);
+  for (size_t l = 0; l < lanes_.size(); ++l) {
+    for (size_t i = callers[l].size(); i-- > 0;) Take(callers[l][i], count, lanes_[l]);
+  }
+  FillEdges(graph, count);
+}
+
+void LaunchCalls::Take(TaskId t, std::vector<uint32_t>& count, std::vector<Call>& lane) {
+  uint32_t& own = count[t.index()];
+  if (own == 0) return;
+  const uint32_t begin = size_;
+  size_ += std::exchange(own, begin);
+  lane.push_back({t, begin, size_});
+}
+
+void LaunchCalls::FillEdges(const Graph& graph, std::vector<uint32_t>& count) {
+  edges_.resize(size_);
   for (size_t i = 0; i < graph.edges().size(); ++i) {
     const Edge& e = graph.edges()[i];
     if (e.rule == Rule::kLaunch) edges_[count[e.from.index()]++] = static_cast<uint32_t>(i);
@@ -257,8 +281,9 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark
 }
 
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark> marks,
-                                    std::span<const Instant> start, std::span<const Instant> end) {
-  return ExtentsBy(graph, GivenMarks{marks}, nullptr, start, end);
+                                    std::span<const Instant> start, std::span<const Instant> end,
+                                    const LaunchCalls* calls) {
+  return ExtentsBy(graph, GivenMarks{marks}, calls, start, end);
 }
 
 namespace {

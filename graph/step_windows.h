@@ -86,6 +86,9 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark
 class LaunchCalls {
  public:
   explicit LaunchCalls(const Graph& graph);  // keeps no reference; O(tasks + edges)
+  // The same without a walk over lanes. `callers`: for each lane with such calls, these in its
+  // order; others may be among them.
+  LaunchCalls(const Graph& graph, std::span<const std::vector<TaskId>> callers);
   // Found once for all graphs of a wiring(), and for those that share facts (graph/facts.h).
   static std::shared_ptr<const LaunchCalls> Of(const Graph& graph);
   struct Call {
@@ -96,6 +99,13 @@ class LaunchCalls {
   std::span<const uint32_t> edges() const { return edges_; }           // places in Graph::edges()
 
  private:
+  // By task: of its launches.
+  static std::vector<uint32_t> CountOf(const Graph& graph);
+  // Of a lane, from behind. `count` of those taken becomes where they begin in edges().
+  void Take(TaskId t, std::vector<uint32_t>& count, std::vector<Call>& lane);
+  void FillEdges(const Graph& graph, std::vector<uint32_t>& count);
+
+  uint32_t size_ = 0;  // of edges_
   std::vector<std::vector<Call>> lanes_;
   std::vector<uint32_t> edges_;
 };
@@ -153,8 +163,10 @@ class StepMarks {
 // What the windows above depend on, and they from it.
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end);
+// Without `calls` these are found, where any are asked for.
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark> marks,
-                                    std::span<const Instant> start, std::span<const Instant> end);
+                                    std::span<const Instant> start, std::span<const Instant> end,
+                                    const LaunchCalls* calls = nullptr);
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);
 
 // GraphStep::recorded_period anew, of a graph as it was built in which other steps count now: where
