@@ -133,6 +133,27 @@ TEST(StepWindows, StepsThatWaitedForTheirHostAreNoShorterThanBetweenTheirLastLau
   EXPECT_EQ(PeriodsOf(*lags).back(), Duration::Us(115));
 }
 
+// Calls may be told by lane, others among them; else lanes are walked.
+TEST(StepWindows, CallsThatAreToldAreThoseThatLanesHold) {
+  const auto graph = ParseGraph("lane cpu0 thread\nlane gpu0.7 stream\nstep \"0\"\nstep \"1\"\n" +
+                                LoaderStep(0, 10, 30) + LoaderStep(1, 10, 30));
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  std::vector<std::vector<TaskId>> host(1);
+  for (size_t i = 0; i < graph->size(); ++i) {
+    if (IsHost(graph->tasks()[i].kind)) host[0].push_back(TaskId(i));
+  }
+  const LaunchCalls walked(*graph), told(*graph, host);
+  ASSERT_EQ(walked.lanes()[0].size(), 2);
+  ASSERT_EQ(told.lanes()[0].size(), 2);
+  for (size_t i = 0; i < 2; ++i) {
+    const LaunchCalls::Call &w = walked.lanes()[0][i], &t = told.lanes()[0][i];
+    EXPECT_EQ(t.task, w.task);
+    EXPECT_EQ(t.edges_begin, w.edges_begin);
+    EXPECT_EQ(t.edges_end, w.edges_end);
+  }
+  EXPECT_THAT(told.edges(), testing::ElementsAreArray(walked.edges()));
+}
+
 TEST(StepWindows, StepsWhoseGpuIsBehindGoByItsEnds) {
   // Kernels of 100 us, launched every 62: their ends say how long a step takes, led or not.
   std::string text = "lane cpu0 thread\nlane gpu0.7 stream\n";
