@@ -146,8 +146,8 @@ struct GraphStep {
   // In the recording its GPU work was launched when that of the step before was done: the step
   // waited for its host.
   bool host_led = false;
-  // What of its GPU work ends last was launched before the recording: an edit does not tell where
-  // it would have ended.
+  // What of its GPU work ends last was launched before the recording, or while the recorder was
+  // off: an edit does not tell where it would have ended.
   bool backlog = false;
   StepBegin begin = {};
   // Of the only step that counts, where its host's work took longer than the step, out of a lead

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "graph/builder.h"
 #include "graph/host_lead.h"
@@ -75,6 +76,15 @@ std::vector<Instant> AddSteps(Builder& b) {
   return begins;
 }
 
+// Of Graph::steps(): since when the recorder was off, where that is no step.
+std::optional<Instant> OffSince(const Builder& b, size_t step) {
+  const std::vector<Step>& found = b.report.steps.steps;
+  const size_t before = b.graph.steps()[0].label == kBeforeTheFirstStep ? 1 : 0;
+  if (step < before || step - before >= found.size()) return std::nullopt;
+  const Step& s = found[step - before];
+  return s.use == StepUse::kNotRecorded ? std::optional(s.begin) : std::nullopt;
+}
+
 uint16_t StepAt(const std::vector<Instant>& begins, Instant t) {
   auto it = std::upper_bound(begins.begin(), begins.end(), t);
   return static_cast<uint16_t>(std::max<ptrdiff_t>(it - begins.begin() - 1, 0));
@@ -114,6 +124,9 @@ class StepsOfOps {
     }
     calls_get_lost_ = static_cast<double>(lost) > kMostLost * static_cast<double>(launched_);
     gpu_begin_[0] = Instant::Min();
+    for (size_t s = 1; s < steps; ++s) {
+      if (const auto off = OffSince(b_, s)) gpu_begin_[s] = std::min(gpu_begin_[s], *off);
+    }
     // A step without any begins with the next one.
     for (size_t s = steps - 1; s-- > 1;) gpu_begin_[s] = std::min(gpu_begin_[s], gpu_begin_[s + 1]);
   }
@@ -183,7 +196,7 @@ void CloseLoneStep(Builder& b) {
 }
 
 // What each step begins with, whether that was launched when the step before was done, and whether
-// the first ends with work from before the recording.
+// what lies before a window that was recorded ends with work from before that.
 void FindBegins(Builder& b, const StepsOfOps& of_ops) {
   const size_t steps = b.graph.steps().size();
   std::vector<const GpuOp*> first(steps, nullptr), last(steps, nullptr);
@@ -197,7 +210,7 @@ void FindBegins(Builder& b, const StepsOfOps& of_ops) {
     if (first[s] == nullptr) continue;
     GraphStep& step = b.graph.mutable_step(s);
     step.begin = {first[s]->call, first[s]->task};
-    step.backlog = s == 0 && !last[s]->call.valid();
+    step.backlog = (s == 0 || OffSince(b, s).has_value()) && !last[s]->call.valid();
   }
   for (size_t s = 1; s < steps; ++s) {
     if (first[s] == nullptr || first[s - 1] == nullptr || !first[s]->call.valid()) continue;
@@ -222,6 +235,55 @@ void AssignHostSteps(Builder& b, const std::vector<Instant>& begins) {
   }
 }
 
+// What threads spent while the recorder was off is of no step that was recorded.
+void CutThreadsAtHoles(Builder& b, const std::vector<Instant>& begins) {
+  for (size_t hole = 0; hole + 1 < begins.size(); ++hole) {
+    if (!OffSince(b, hole).has_value()) continue;
+    const Instant from = begins[hole];
+    for (const HostThread& thread : b.threads) {
+      const auto next =
+          std::ranges::partition_point(thread.tasks, [&](TaskId t) { return b.Start(t) < from; });
+      if (next == thread.tasks.begin()) continue;
+      TaskId last = *std::prev(next);
+      for (TaskId t = b.next_on_lane[last.index()]; t.valid() && b.Start(t) < from;) {
+        last = std::exchange(t, b.next_on_lane[t.index()]);
+      }
+      Task& before = b.graph.mutable_task(last);
+      const Instant ends = b.End(last), end = ends + before.gap;
+      if (end <= from) continue;
+      const bool works = before.kind == TaskKind::kHost && ends > from;
+      const Instant begin = works ? from : std::max(from, ends);
+      const Task off{.duration = end - begin,
+                     .name = b.graph.AddName("(not recorded)"),
+                     .lane = thread.lane,
+                     .kind = TaskKind::kHost};
+      if (works) before.duration = from - b.Start(last);
+      before.gap = works ? Duration{} : begin - ends;
+      b.InsertAfter(last, off, begin, end);
+      b.step_of_task.push_back(static_cast<uint16_t>(hole));
+    }
+  }
+}
+
+// Nor is the time from the last operation to what was launched before the recorder went on.
+void CutStreamsAtHoles(Builder& b) {
+  for (const std::vector<uint32_t>& stream : b.stream_ops) {
+    for (size_t i = 1; i < stream.size(); ++i) {
+      const GpuOp &before = b.ops[stream[i - 1]], &op = b.ops[stream[i]];
+      const uint16_t hole = b.step_of_task[op.task.index()];
+      Task& last = b.graph.mutable_task(before.task);
+      if (last.gap <= Duration{} || b.step_of_task[before.task.index()] == hole) continue;
+      if (!OffSince(b, hole).has_value()) continue;
+      const Task off{.duration = std::exchange(last.gap, {}),
+                     .name = b.graph.AddName("(not recorded)"),
+                     .lane = before.lane,
+                     .kind = TaskKind::kDelay};
+      b.InsertAfter(before.task, off, before.end, before.end + off.duration);
+      b.step_of_task.push_back(hole);
+    }
+  }
+}
+
 void AssignStreamSteps(Builder& b, const StepsOfOps& of_ops) {
   for (const GraphLane& lane : b.graph.lanes()) {
     if (lane.lane.kind != LaneKind::kStream) continue;
@@ -235,6 +297,7 @@ void AssignStreamSteps(Builder& b, const StepsOfOps& of_ops) {
       }
     }
   }
+  CutStreamsAtHoles(b);
   // What was launched before the recording is of step 0: one that is not counted, but where all
   // of the window is one step.
   for (size_t lane = 0; lane < b.backlog.size(); ++lane) {
@@ -261,7 +324,9 @@ std::vector<std::vector<TaskId>> CallsThatLaunch(const Builder& b) {
 void AssignSteps(Builder& b) {
   ReserveLarge(b.step_of_task, b.graph.size() + 1);
   b.step_of_task.resize(b.graph.size(), 0);
-  AssignHostSteps(b, AddSteps(b));
+  const std::vector<Instant> begins = AddSteps(b);
+  AssignHostSteps(b, begins);
+  CutThreadsAtHoles(b, begins);
   CloseLoneStep(b);
   const StepsOfOps of_ops(b);
   AssignStreamSteps(b, of_ops);

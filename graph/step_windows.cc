@@ -321,28 +321,33 @@ StepWindow WindowBehind(const StepExtent& previous, const StepExtent& own, Insta
   return own.gpu && previous.gpu ? LoneWindowBehind(previous, own) : LoneWindow(own);
 }
 
-// The counted steps that launches are known of, and the one before them: [first, last). None behind
-// a lone step: its launches wait for no GPU work before it, as those of the others do.
-std::optional<std::pair<size_t, size_t>> Launched(std::span<const StepExtent> extents) {
+// Counted steps that launches are known of, and the one before them: [first, last). Several where
+// steps between them that do not count have none. None behind a lone step: its launches wait for no
+// GPU work before it, as those of the others do.
+std::vector<std::pair<size_t, size_t>> Launched(std::span<const StepExtent> extents) {
   const auto is_lone = [](const StepExtent& e) { return e.host.has_value(); };
-  if (std::ranges::any_of(extents, is_lone)) return std::nullopt;
-  size_t first = 0, last = extents.size();
-  while (first < last && !extents[first].launched.has_value()) ++first;
-  while (last > first && !extents[last - 1].launched.has_value()) --last;
-  if (last < first + 2 || (first > 0 && extents[first].counts)) return std::nullopt;
-  for (size_t s = first; s < last; ++s) {
-    if (!extents[s].launched.has_value()) return std::nullopt;  // an edit took all of a step
+  if (std::ranges::any_of(extents, is_lone)) return {};
+  const auto launched = [&](size_t s) { return extents[s].launched.has_value(); };
+  size_t begin = 0, end = extents.size();
+  while (begin < end && !launched(begin)) ++begin;
+  while (end > begin && !launched(end - 1)) --end;
+  std::vector<std::pair<size_t, size_t>> runs;
+  for (size_t first = begin, last = begin; first < end; first = last) {
+    while (last < end && launched(last)) ++last;
+    if (last >= first + 2 && (first == 0 || !extents[first].counts)) runs.emplace_back(first, last);
+    for (; last < end && !launched(last); ++last) {
+      if (extents[last].counts) return {};  // an edit took all of a step
+    }
   }
-  return std::pair(first, last);
+  return runs;
 }
 
 // Where the launches of steps are further apart than their ends. Of steps the first of which found
 // a GPU with work, a host that lost some of its lead launches slower than a GPU ends: there the
 // steps are no longer than they were recorded.
-void GoByLaunches(std::span<const StepExtent> extents, std::span<StepWindow> windows) {
-  const auto steps = Launched(extents);
-  if (!steps.has_value()) return;
-  const auto [first, last] = *steps;
+void GoByLaunches(std::span<const StepExtent> extents, std::pair<size_t, size_t> steps,
+                  std::span<StepWindow> windows) {
+  const auto [first, last] = steps;
   const StepExtent &before = extents[first], &end = extents[last - 1];
   const Duration ends = end.last - before.last, launches = *end.launched - *before.launched;
   if (extents[first + 1].host_led) {
@@ -373,7 +378,7 @@ std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
         s > 0 ? WindowBehind(extents[s - 1], own, before) : StepWindow{own.first, own.last};
     before = own.last;
   }
-  GoByLaunches(extents, windows);
+  for (const auto& steps : Launched(extents)) GoByLaunches(extents, steps, windows);
   return windows;
 }
 

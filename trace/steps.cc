@@ -134,6 +134,14 @@ Steps FromRanges(const Trace& trace, const MarkGroup& marks, StepMethod method) 
   return steps;
 }
 
+Step NotRecorded(Instant begin, Instant end) {
+  return {.label = "(not recorded)",
+          .begin = begin,
+          .end = end,
+          .use = StepUse::kNotRecorded,
+          .why = "it lies between two windows of steps"};
+}
+
 // Steps that the program marked while it was recorded.
 Steps FromProgram(const Trace& trace) {
   Steps steps{.method = StepMethod::kMark, .lane = {}, .steps = {}};
@@ -151,11 +159,7 @@ Steps FromProgram(const Trace& trace) {
       before.end = trace.start[row];
     }
     if (name == kNotRecordedRange) {
-      steps.steps.push_back({.label = "(not recorded)",
-                             .begin = trace.start[row],
-                             .end = trace.End(row),
-                             .use = StepUse::kNotRecorded,
-                             .why = "it lies between two windows of steps"});
+      steps.steps.push_back(NotRecorded(trace.start[row], trace.End(row)));
       continue;
     }
     const bool labelled = name.starts_with(kLabelledStepRange);
@@ -315,30 +319,54 @@ void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view 
   }
 }
 
-// Marks count on. Where a number is missing, so is its mark: what comes before it would last as
-// long as two steps.
-void MarkGaps(Steps& steps) {
+// Marks count on: places of those behind which a number is missing, and of the next ones.
+std::vector<std::pair<size_t, size_t>> MissingMarks(const Steps& steps) {
   std::vector<size_t> numbered;  // steps with marks
   std::vector<int64_t> further;
   for (size_t i = 0; i < steps.steps.size(); ++i) {
     if (steps.steps[i].between || steps.steps[i].use == StepUse::kNotRecorded) continue;
     const int64_t number = NumberOfLabel(steps.steps[i].label);
-    if (number == INT64_MIN) return;
+    if (number == INT64_MIN) return {};
     if (!numbered.empty()) {
       const int64_t before = NumberOfLabel(steps.steps[numbered.back()].label);
       further.push_back(number > before ? number - before : 0);
     }
     numbered.push_back(i);
   }
-  if (further.size() < 2) return;
+  if (further.size() < 2) return {};
   const int64_t least = *std::min_element(further.begin(), further.end());
-  for (size_t i = 0; i < further.size(); ++i) {
-    Step& step = steps.steps[numbered[i]];
-    const bool held = numbered[i + 1] > numbered[i] + 1;  // by a step of its own
-    if (least <= 0 || further[i] <= least || held || step.use != StepUse::kMeasured) continue;
+  std::vector<std::pair<size_t, size_t>> missing;
+  for (size_t i = 0; i < further.size() && least > 0; ++i) {
+    if (further[i] > least) missing.emplace_back(numbered[i], numbered[i + 1]);
+  }
+  return missing;
+}
+
+// Where a mark is missing and nothing lies between the two around it, the profiler was off: two
+// windows that became one file.
+void AddHoles(Steps& steps) {
+  std::vector<bool> hole(steps.steps.size());
+  for (const auto& [i, next] : MissingMarks(steps)) {
+    hole[i] = next == i + 1 && steps.steps[i].end < steps.steps[next].begin;
+  }
+  std::vector<Step> with;
+  for (size_t i = 0; i < hole.size(); ++i) {
+    const Instant end = steps.steps[i].end;
+    with.push_back(std::move(steps.steps[i]));
+    if (hole[i]) with.push_back(NotRecorded(end, steps.steps[i + 1].begin));
+  }
+  steps.steps = std::move(with);
+}
+
+// What comes before a missing mark would last as long as two steps.
+void MarkGaps(Steps& steps) {
+  for (const auto& [i, next] : MissingMarks(steps)) {
+    Step& step = steps.steps[i];
+    const bool held = next > i + 1;  // by a step of its own
+    if (held || step.use != StepUse::kMeasured) continue;
     step.use = StepUse::kStub;
-    step.why = fmt::format("the next mark is \"{}\": one is missing behind it",
-                           steps.steps[numbered[i + 1]].label);
+    step.why =
+        fmt::format("the next mark is \"{}\": one is missing behind it", steps.steps[next].label);
   }
 }
 
@@ -379,6 +407,20 @@ void MarkWarmUp(Steps& steps) {
                                first * 1e-6, typical * 1e-6);
 }
 
+// Of several windows that a profiler recorded, the first step of each, as far as others are left.
+void MarkRestarts(Steps& steps) {
+  if (steps.method == StepMethod::kMark) return;
+  size_t left = steps.measured();
+  for (size_t i = 1; i < steps.steps.size() && left > 1; ++i) {
+    Step& step = steps.steps[i];
+    const bool behind = steps.steps[i - 1].use == StepUse::kNotRecorded;
+    if (!behind || step.use != StepUse::kMeasured) continue;
+    step.use = StepUse::kWarmUp;
+    step.why = "the profiler starts up again during this step";
+    --left;
+  }
+}
+
 Steps FindMarks(const Trace& trace, std::span<const Launch> launches) {
   if (Steps steps = FromProgram(trace); !steps.steps.empty()) return steps;
   std::vector<MarkGroup> groups = GroupAnnotations(trace);
@@ -416,11 +458,13 @@ Steps FindSteps(const Trace& trace) {
   if (steps.steps.empty()) return WholeWindow(trace);
   bool gpu = std::any_of(trace.kind.begin(), trace.kind.end(), IsGpuWork);
   if (steps.lane.valid()) CloseGaps(launches, LaneEnd(trace, steps.lane), steps);
+  AddHoles(steps);
   FindGpuWork(steps, launches);
   MarkStubs(steps, launches, gpu ? "GPU tasks" : "operators");
   MarkGaps(steps);
   MarkLabelled(steps);
   MarkWarmUp(steps);
+  MarkRestarts(steps);
   return steps;
 }
 

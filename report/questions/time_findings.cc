@@ -24,11 +24,10 @@ constexpr int64_t kPlacesOfPause = 16, kMostPlaces = 1 << 20;
 class TimeFindings {
  public:
   TimeFindings(const Graph& graph, const std::vector<bool>& counts, Duration step)
-      : graph_(graph), step_(step) {
+      : graph_(graph), counts_(counts), step_(step) {
     for (size_t i = 0; i < graph.size(); ++i) {
       const Task& t = graph.tasks()[i];
-      const bool counted = t.step < counts.size() && counts[t.step];
-      if (counted && !t.removed && t.kind != TaskKind::kDelay) tasks_.push_back(TaskId(i));
+      if (Counted(t) && !t.removed && t.kind != TaskKind::kDelay) tasks_.push_back(TaskId(i));
     }
   }
 
@@ -40,13 +39,15 @@ class TimeFindings {
   }
 
  private:
+  bool Counted(const Task& t) const { return t.step < counts_.size() && counts_[t.step]; }
   bool IsLong(Duration d) const { return d >= kLong && d * 2 > step_; }
   Instant Start(TaskId t) const { return graph_.task(t).recorded_start; }
   double ShareOf(Duration d) const {
     return std::min(1.0, static_cast<double>(d.ns) / static_cast<double>(std::max(step_.ns, d.ns)));
   }
 
-  // How many rows of the recording cover each of `places` equal parts of [begin, end).
+  // How many rows of the recording cover each of `places` equal parts of [begin, end), and pieces
+  // of the host in steps that are not looked at.
   std::vector<int64_t> Covered(const Trace& trace, Instant begin, Instant end,
                                int64_t places) const {
     std::vector<int64_t> more(static_cast<size_t>(places) + 1);
@@ -54,9 +55,14 @@ class TimeFindings {
     const auto place = [&](Instant t) {
       return static_cast<size_t>(std::clamp<int64_t>((t - begin).ns / width, 0, places));
     };
-    for (size_t row = 0; row < trace.rows(); ++row) {
-      ++more[place(trace.start[row])];
-      if (const size_t after = place(trace.End(row)) + 1; after < more.size()) --more[after];
+    const auto cover = [&](Instant from, Instant to) {
+      ++more[place(from)];
+      if (const size_t after = place(to) + 1; after < more.size()) --more[after];
+    };
+    for (size_t row = 0; row < trace.rows(); ++row) cover(trace.start[row], trace.End(row));
+    for (const Task& t : graph_.tasks()) {
+      if (t.removed || t.kind != TaskKind::kHost || Counted(t)) continue;
+      cover(t.recorded_start, t.recorded_start + t.duration + t.gap);
     }
     more.pop_back();
     std::partial_sum(more.begin(), more.end(), more.begin());
@@ -206,6 +212,7 @@ class TimeFindings {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& counts_;
   const Duration step_;
   std::vector<TaskId> tasks_;
   std::vector<Finding> out_;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/graph/trace_sketch.h"
@@ -199,6 +200,24 @@ TEST(Steps, AStepWhoseNextMarkIsMissingIsLeftOut) {
     EXPECT_EQ(steps.steps[2].why,
               "the next mark is \"ProfilerStep#102\": one is missing behind it");
   }
+}
+
+// The profiler was off for 20 s: nothing of what it missed is there.
+TEST(Steps, WhatLiesBetweenTwoWindowsOfAProfilerIsNoStep) {
+  TraceSketch sketch;
+  double us = 0;
+  for (const int number : {98, 99, 100, 104, 105, 106}) {
+    if (number == 104) us += 20e6;
+    const double begin = us;
+    us = Launches(sketch, us, kWork);
+    sketch.Mark(sketch.Thread(), "ProfilerStep#" + std::to_string(number), begin, us - begin - 1);
+  }
+  const Steps steps = FindSteps(*sketch.Build());
+  std::vector<StepUse> uses;
+  for (const Step& s : steps.steps) uses.push_back(s.use);
+  EXPECT_THAT(uses, testing::ElementsAre(StepUse::kWarmUp, StepUse::kMeasured, StepUse::kMeasured,
+                                         StepUse::kNotRecorded, StepUse::kWarmUp,
+                                         StepUse::kMeasured, StepUse::kMeasured));
 }
 
 TEST(Steps, AnEmptyTraceHasNone) { EXPECT_TRUE(FindSteps(*TraceSketch().Build()).steps.empty()); }
