@@ -28,7 +28,6 @@ constexpr size_t kEnoughAlike = 4;   // pieces of a name, to say what it usually
 // Starting CUDA takes longer than this, and less only where it was done before.
 constexpr Duration kCudaStarts = Duration::Ms(50);
 constexpr double kReservedOfRest = 0.05;  // of what remains, before reserved memory matters
-constexpr double kLeastStep = 0.02;       // of the window, or first runs leave no step
 constexpr double kManyMemoryCalls = 10;   // of a kind, a step
 constexpr double kChurnOfStep = 0.20;
 
@@ -88,11 +87,12 @@ class Finder {
     for (const Stall& s : out_.all) all.push_back(&s);
     out_.taken = TakenTogether(graph_, std::move(all));
     if (one_step_ && !out_.all.empty()) {
-      // However long a program pauses in a step that is marked, the rest is that step.
+      // However long a program pauses in a step that is marked, the rest is that step. Nor is a
+      // step none because a compiler took long.
       const bool pauses = !unmarked_ && std::ranges::all_of(out_.all, [](const Stall& s) {
         return s.kind == StallKind::kOutside;
       });
-      const bool nothing_left = !pauses && out_.time - out_.taken < out_.time.Scaled(kLeastStep);
+      const bool nothing_left = !pauses && out_.time - out_.taken < kLeastOfRest;
       const bool cold = std::any_of(out_.all.begin(), out_.all.end(), [](const Stall& s) {
         return s.kind == StallKind::kStart && s.time >= kCudaStarts;
       });

@@ -59,7 +59,7 @@ struct Stalls {
   Duration time;   // recorded, of the steps that count
   Duration taken;  // TakenTogether() of all
   // What remains is no step: CUDA was started inside of the only step, so that all of it is the
-  // first iteration of a program, or next to nothing remains.
+  // first iteration of a program, or less than a millisecond remains.
   bool no_step = false;
   // Whether any of the waits are operators.
   bool holds_operators() const {
