@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "report/text/format.h"
@@ -23,17 +24,12 @@ namespace {
 constexpr int64_t kTimesUsual = 20;
 constexpr double kOfStep = 0.10;
 
+// A piece of work of a thread, and where it is among those of its name.
 struct Piece {
+  NameId name;
+  uint32_t step = 0;    // among those that count
+  uint32_t number = 0;  // within the step
   TaskId task;
-  size_t step;    // among those that count
-  size_t number;  // of its name, within the step
-};
-
-// What a thread does under one name.
-struct OfName {
-  std::vector<size_t> counts;  // by step
-  std::vector<Duration> times;
-  std::vector<Piece> long_ones;
 };
 
 class PlaceSearch {
@@ -66,43 +62,51 @@ class PlaceSearch {
   static constexpr size_t kMostLong = 4096;
 
   void SearchThread(TaskId first) {
-    absl::flat_hash_map<NameId, OfName> names;
-    std::vector<NameId> in_order;
+    std::vector<Piece> pieces;
+    absl::flat_hash_set<NameId> takes_long;
     for (TaskId id = first; id.valid(); id = graph_.task(id).lane_next) {
       const Task& t = graph_.task(id);
       const bool works = t.kind == TaskKind::kCall ||
                          (t.kind == TaskKind::kHost && !IsOutsideOfOperators(graph_, id));
       if (!works || t.removed || t.step >= place_.size() || place_[t.step] == kNotCounted) continue;
       if (loader_.Around(t.scope).valid()) continue;
-      const auto [known, fresh] = names.try_emplace(t.name);
-      OfName& name = known->second;
-      if (fresh) {
-        name.counts.resize(steps_);
-        in_order.push_back(t.name);
-      }
-      const size_t step = place_[t.step];
-      if (t.duration >= least_) name.long_ones.push_back({id, step, name.counts[step]});
-      ++name.counts[step];
-      name.times.push_back(t.duration);
+      pieces.push_back({t.name, static_cast<uint32_t>(place_[t.step]), 0, id});
+      if (t.duration >= least_) takes_long.insert(t.name);
     }
-    for (const NameId name : in_order) {
-      if (!names[name].long_ones.empty()) FindOfName(names[name]);
+    std::erase_if(pieces, [&](const Piece& p) { return !takes_long.contains(p.name); });
+    std::ranges::stable_sort(pieces, {}, [](const Piece& p) { return std::pair(p.name, p.step); });
+    for (auto next = pieces.begin(); next != pieces.end();) {
+      const auto begin = next;
+      while (next != pieces.end() && next->name == begin->name) ++next;
+      FindOfName({begin, next});
     }
   }
 
-  void FindOfName(OfName& name) {
-    if (WaitsForOthers(graph_.TaskName(name.long_ones.front().task))) return;
-    const Duration usual = Median(name.times);
-    std::erase_if(name.long_ones, [&](const Piece& p) {
+  // In the order of steps.
+  void FindOfName(std::span<Piece> pieces) {
+    if (WaitsForOthers(graph_.Name(pieces[0].name))) return;
+    std::vector<Duration> times;
+    for (const Piece& p : pieces) times.push_back(graph_.task(p.task).duration);
+    const Duration usual = Median(std::move(times));
+    size_t steps_with = 0, fewest = SIZE_MAX, most = 0;
+    for (size_t i = 0, begin = 0; i < pieces.size(); ++i) {
+      if (pieces[i].step != pieces[begin].step) begin = i;
+      pieces[i].number = static_cast<uint32_t>(i - begin);
+      if (i + 1 < pieces.size() && pieces[i + 1].step == pieces[i].step) continue;
+      ++steps_with;
+      fewest = std::min(fewest, i + 1 - begin);
+      most = std::max(most, i + 1 - begin);
+    }
+    const size_t off = most - (steps_with < steps_ ? 0 : fewest);
+    std::vector<Piece> long_ones;
+    for (const Piece& p : pieces) {
       const Duration time = graph_.task(p.task).duration;
-      return time < usual * kTimesUsual || time - usual < least_;
-    });
-    if (name.long_ones.size() > kMostLong) return;
-    const auto [fewest, most] = std::ranges::minmax(name.counts);
-    const size_t off = most - fewest;
-    for (const Piece& p : name.long_ones) {
-      std::set<size_t> steps;
-      for (const Piece& other : name.long_ones) {
+      if (time >= usual * kTimesUsual && time - usual >= least_) long_ones.push_back(p);
+    }
+    if (long_ones.size() > kMostLong) return;
+    for (const Piece& p : long_ones) {
+      std::set<uint32_t> steps;
+      for (const Piece& other : long_ones) {
         const size_t apart = std::max(p.number, other.number) - std::min(p.number, other.number);
         if (apart <= off) steps.insert(other.step);
       }

@@ -19,8 +19,7 @@ namespace daydream {
 // each step, give or take as many as one step has more of than another: what does so in more than
 // half of the steps is the program's own and is none. `kept` is what the name usually takes.
 // Nothing of one step alone, of fetches of batches, of WaitsForOthers(), and of a name that has
-// more than 4096 of them on a thread. O(tasks log tasks + names * steps + the square of those of a
-// name).
+// more than 4096 of them on a thread. O(tasks log tasks + the square of those of a name).
 std::vector<Stall> FindFarLonger(const Graph& graph);
 
 // What steps are longer for those of the waits that are `far`, as far as the GPU was behind when

@@ -1,9 +1,8 @@
 #include "report/questions/longer_than_elsewhere.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -41,42 +40,62 @@ class Search {
       }
       if (!loads_then || rarely_waits) Add(TaskId(i), true, loads_then, t.gap);
     }
-    for (auto& [name, steps] : alike_) FindLonger(steps);
+    Find();
     return std::move(found_);
   }
 
  private:
   static constexpr size_t kNotCounted = SIZE_MAX;
 
+  // A stretch, and which of its step it is: 0 is the longest.
+  struct Stretch {
+    LaneId lane;
+    NameId name;  // of the task, or of that before the gap
+    bool gap = false, loads = false;
+    size_t step = 0, rank = 0;
+    TaskId task;
+    Duration time;
+    auto kind() const { return std::tuple(lane, name, gap); }
+  };
+
   void Add(TaskId id, bool gap, bool loads, Duration time) {
     if (time <= kNoise) return;
     const Task& t = graph_.task(id);
-    auto& steps = alike_[{t.lane, t.name, gap}];
-    steps.resize(steps_);
-    steps[place_[t.step]].push_back(
-        {.task = id,
-         .gap = gap,
-         .kind = loads ? StallKind::kBatch : StallKind::kOutside,
-         .what = loads ? "the wait for a batch" : "the time outside of operators",
-         .time = time,
-         .kept = {}});
+    all_.push_back({t.lane, t.name, gap, loads, place_[t.step], 0, id, time});
   }
 
-  void FindLonger(std::vector<std::vector<Stall>>& steps) {
-    size_t most = 0;
-    for (std::vector<Stall>& step : steps) {
-      std::ranges::stable_sort(step, std::greater{}, &Stall::time);
-      most = std::max(most, step.size());
+  // Of each kind and rank, beside the steps that have none.
+  void Find() {
+    std::ranges::stable_sort(
+        all_, {}, [](const Stretch& s) { return std::tuple(s.kind(), s.step, -s.time.ns); });
+    for (size_t i = 1; i < all_.size(); ++i) {
+      const bool same = std::pair(all_[i].kind(), all_[i].step) ==
+                        std::pair(all_[i - 1].kind(), all_[i - 1].step);
+      if (same) all_[i].rank = all_[i - 1].rank + 1;
     }
-    for (size_t rank = 0; rank < most; ++rank) {
-      std::vector<Duration> times;
-      for (const auto& step : steps) times.push_back(rank < step.size() ? step[rank].time : kNoise);
-      const Duration usual = Ranked(std::move(times), (steps.size() - 1) / 2);
-      for (std::vector<Stall>& step : steps) {
-        if (rank >= step.size() || step[rank].time - usual <= kNoise) continue;
-        step[rank].kept = usual;
-        found_.push_back(std::move(step[rank]));
-      }
+    const auto alike = [](const Stretch& s) { return std::pair(s.kind(), s.rank); };
+    std::ranges::stable_sort(all_, {}, alike);
+    for (auto next = all_.begin(); next != all_.end();) {
+      const auto begin = next;
+      while (next != all_.end() && alike(*next) == alike(*begin)) ++next;
+      FindLonger({begin, next});
+    }
+  }
+
+  // One stretch a step, at most.
+  void FindLonger(std::span<const Stretch> of_steps) {
+    const size_t middle = (steps_ - 1) / 2, without = steps_ - of_steps.size();
+    std::vector<Duration> times;
+    for (const Stretch& s : of_steps) times.push_back(s.time);
+    const Duration usual = middle < without ? kNoise : Ranked(std::move(times), middle - without);
+    for (const Stretch& s : of_steps) {
+      if (s.time - usual <= kNoise) continue;
+      found_.push_back({.task = s.task,
+                        .gap = s.gap,
+                        .kind = s.loads ? StallKind::kBatch : StallKind::kOutside,
+                        .what = s.loads ? "the wait for a batch" : "the time outside of operators",
+                        .time = s.time,
+                        .kept = usual});
     }
   }
 
@@ -84,8 +103,7 @@ class Search {
   const LoaderScopes loader_;
   std::vector<size_t> place_;  // by step: among those that count
   size_t steps_ = 0;
-  // By lane, name and whether it is the gap behind: what each step has of it.
-  std::map<std::tuple<LaneId, NameId, bool>, std::vector<std::vector<Stall>>> alike_;
+  std::vector<Stretch> all_;
   std::vector<Stall> found_;
 };
 

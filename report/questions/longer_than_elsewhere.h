@@ -14,8 +14,8 @@ namespace daydream {
 // median. Stretches of several steps are compared by rank: the longest behind
 // calls of one name in each, the second longest, and so on, so that it does not matter which of the
 // calls the program paused behind. `kept` is that median: what lies beyond it is not the work that
-// each step does, and it stays when that work is gone. Nothing of one step alone. O(tasks + steps *
-// the most stretches that one step has).
+// each step does, and it stays when that work is gone. Nothing of one step alone. O(tasks log
+// tasks).
 std::vector<Stall> FindLongerThanElsewhere(const Graph& graph);
 // They are `waits`, and so are calls and operators of FindFarLonger(), but for what is
 // known to be a stall.
