@@ -407,16 +407,16 @@ void MarkWarmUp(Steps& steps) {
                                first * 1e-6, typical * 1e-6);
 }
 
-// Of several windows that a profiler recorded, the first step of each, as far as others are left.
+// Of several windows that were recorded, the first step of each, as far as others are left: it pays
+// for switching on, and what the GPU did before it is not known.
 void MarkRestarts(Steps& steps) {
-  if (steps.method == StepMethod::kMark) return;
   size_t left = steps.measured();
   for (size_t i = 1; i < steps.steps.size() && left > 1; ++i) {
     Step& step = steps.steps[i];
     const bool behind = steps.steps[i - 1].use == StepUse::kNotRecorded;
     if (!behind || step.use != StepUse::kMeasured) continue;
     step.use = StepUse::kWarmUp;
-    step.why = "the profiler starts up again during this step";
+    step.why = "recording starts again during this step";
     --left;
   }
 }

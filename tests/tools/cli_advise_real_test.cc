@@ -76,6 +76,18 @@ TEST_F(AdvisingOnRecordings, EarlierWorkOfTheGpuIsNoPartOfTheOnlyStep) {
   EXPECT_EQ(all["findings"][0]["kind"], "cut_step");
 }
 
+// What the host does behind the last mark is no step: it made 76.5 ms of 95.6.
+TEST_F(AdvisingOnRecordings, AllStepsAreThoseWithAMark) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "gpus/resnet50-bs32.v100-sxm2.json.gz").string();
+  const json all = json::parse(Run("whatif --steps all --format json " + trace).out);
+  EXPECT_EQ(all["steps"], 4);
+  EXPECT_NEAR(all["scenarios"][0]["step_ms"], 95.6, 0.1);
+  const CliResult behind = Run("whatif --steps 5 " + trace);
+  EXPECT_EQ(behind.exit, 4);
+  EXPECT_THAT(behind.err, HasSubstr("it lies beside the marked steps"));
+}
+
 // Something else had the core: the step of one rank is that of all, who wait meanwhile.
 TEST_F(AdvisingOnRecordings, OperatorsThatWereHeldUpStayInTheStepOfARank) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";

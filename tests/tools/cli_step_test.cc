@@ -107,7 +107,10 @@ TEST_F(CliStep, WhatIsRefusedIsNamed) {
     EXPECT_EQ(scenarios[i + 1]["name"], names[i]);
     EXPECT_TRUE(refused(scenarios[i + 1])) << scenarios[i + 1];
   }
-  const nlohmann::json advice = ask("advise " + trace_)["not_judged"];
+  const nlohmann::json refused_advice = ask("advise " + trace_);
+  EXPECT_EQ(refused_advice["error"]["code"], "E0602");
+  EXPECT_EQ(refused_advice["options"], nlohmann::json::array());
+  const nlohmann::json& advice = refused_advice["not_judged"];
   ASSERT_FALSE(advice.empty());
   for (const nlohmann::json& option : advice) EXPECT_TRUE(refused(option["prediction"])) << option;
   const nlohmann::json rows = ask("sweep " + trace_ + " --opt 'speedup(kernel:.,by=1..3)'")["rows"];

@@ -86,10 +86,6 @@ void SayNext(const AdviseReport& report, std::string_view otherwise, Session& se
 
 // What could not be judged, as where there is advice.
 void WriteNotJudged(const Candidates& candidates, const absl::Status& error, JsonWriter& json) {
-  Prediction baseline = RefusedPrediction({}, error);
-  baseline.name = "baseline";
-  json.Key("baseline");
-  WritePrediction(baseline, json);
   json.Key("options").BeginArray().EndArray();
   json.Key("not_judged").BeginArray();
   for (const Application& a : candidates.options) {

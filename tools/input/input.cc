@@ -283,11 +283,13 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
   const bool before = !graph.steps().empty() && graph.steps()[0].label == kBeforeTheFirstStep;
   const size_t places = before ? 1 : 0;
   const size_t count = graph.steps().size() - places;
-  // What lies before the first mark has no such time, nor has a step without work.
+  // What lies beside the marks is no step: "(after the last step)".
+  auto beside = [&](size_t i) { return graph.steps()[i + places].label.starts_with('('); };
+  // What lies before the first mark has no time, nor has a step without work.
   auto has_time = [&](size_t i) {
     const size_t step = i + places;
     return graph.steps().size() == 1 ||
-           (step > 0 && graph.steps()[step].recorded_period > Duration{});
+           (step > 0 && graph.steps()[step].recorded_period > Duration{} && !beside(i));
   };
   std::vector<bool> wanted(count, false);
   std::vector<Places> asked;
@@ -306,13 +308,14 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
     }
     for (size_t i = p.first; i <= p.last; ++i) {
       if (!has_time(i - before_part)) {
-        return MakeStatus(
-            absl::StatusCode::kFailedPrecondition,
-            {.code = "E0303",
-             .what = fmt::format("step {} has no time of its own", i),
-             .where = fmt::format("--steps {}", list),
-             .why = i == 0 ? "the recording begins within it" : "no work was recorded in it",
-             .fix = "--steps all takes every step that has one"});
+        return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                          {.code = "E0303",
+                           .what = fmt::format("step {} has no time of its own", i),
+                           .where = fmt::format("--steps {}", list),
+                           .why = i == 0                    ? "the recording begins within it"
+                                  : beside(i - before_part) ? "it lies beside the marked steps"
+                                                            : "no work was recorded in it",
+                           .fix = "--steps all takes every step that has one"});
       }
       wanted[i - before_part] = true;
     }
