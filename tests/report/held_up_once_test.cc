@@ -10,13 +10,11 @@
 #include <vector>
 
 #include "graph/build.h"
-#include "report/predict/what_if.h"
-#include "report/questions/findings.h"
 #include "simulator/simulate.h"
 #include "tests/graph/trace_sketch.h"
 #include "tests/real_traces.h"
+#include "tests/report/steady_answers.h"
 #include "trace/importer.h"
-#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
@@ -65,28 +63,7 @@ std::shared_ptr<const Trace> HeldUp(const Trace& trace, Graph graph, TaskId call
   return later;
 }
 
-struct Answer {
-  std::vector<Prediction> predictions;  // the baseline comes first
-  std::vector<Finding> findings;
-};
-
-Answer Ask(std::shared_ptr<const Trace> trace) {
-  auto built = BuildGraph(std::move(trace));
-  EXPECT_TRUE(built.ok()) << built.status();
-  auto replay = CheckReplay(*built, nullptr);
-  EXPECT_TRUE(replay.ok());
-  auto health = MakeSteady(*built, *replay);
-  EXPECT_TRUE(health.ok());
-  std::vector<std::vector<Application>> scenarios;
-  for (const char* spec : {"graphs", "aot", "fuse", "free-gpu"}) {
-    scenarios.push_back(*ParseScenario(spec));
-  }
-  auto result = PredictAll(*built, *replay, scenarios, {.intervals = false});
-  EXPECT_TRUE(result.ok()) << result.status();
-  return {std::move(result->predictions), std::move(health->findings)};
-}
-
-void ExpectTheSame(const Answer& held, const Answer& usual) {
+void ExpectTheSame(const SteadyAnswers& held, const SteadyAnswers& usual) {
   ASSERT_EQ(held.predictions.size(), usual.predictions.size());
   for (const Prediction& p : usual.predictions) {
     const auto it = std::ranges::find(held.predictions, p.name, &Prediction::name);
@@ -97,7 +74,7 @@ void ExpectTheSame(const Answer& held, const Answer& usual) {
 }
 
 // That it is told, too, and puts everything in doubt.
-void ExpectTakenOut(const Answer& held, const Answer& usual, Duration time) {
+void ExpectTakenOut(const SteadyAnswers& held, const SteadyAnswers& usual, Duration time) {
   ExpectTheSame(held, usual);
   ASSERT_FALSE(held.findings.empty());
   EXPECT_EQ(held.findings[0].kind, FindingKind::kOneTime) << held.findings[0].text;
@@ -130,14 +107,14 @@ TEST(HeldUpOnce, WhatTheGpuHasInStoreHidesAPartOfIt) {
   const auto trace = FasterHost();
   auto built = BuildGraph(trace);
   ASSERT_TRUE(built.ok()) << built.status();
-  const Answer usual = Ask(trace);
+  const SteadyAnswers usual = AskSteady(trace);
   const std::vector<TaskId> launches = CountedLaunches(built->graph);
   ASSERT_EQ(launches.size(), 70u);
   for (const int64_t ms : {150, 400}) {
     for (const size_t at : {22, 44, 55}) {
       SCOPED_TRACE(fmt::format("{} ms in launch {}", ms, at));
       const auto held = HeldUp(*trace, built->graph, launches[at], Duration::Ms(ms));
-      ExpectTakenOut(Ask(held), usual, Duration::Ms(ms));
+      ExpectTakenOut(AskSteady(held), usual, Duration::Ms(ms));
     }
   }
 }
@@ -149,7 +126,8 @@ TEST(HeldUpOnce, WhatItHasInStoreHidesAllOfIt) {
   const std::vector<TaskId> launches = CountedLaunches(built->graph);
   for (const size_t at : {33, 44, 55}) {
     SCOPED_TRACE(at);
-    ExpectTheSame(Ask(HeldUp(*trace, built->graph, launches[at], Duration::Ms(60))), Ask(trace));
+    ExpectTheSame(AskSteady(HeldUp(*trace, built->graph, launches[at], Duration::Ms(60))),
+                  AskSteady(trace));
   }
 }
 
@@ -161,7 +139,7 @@ TEST(HeldUpOnce, AFullQueueHidesAPartOfIt) {
   ASSERT_TRUE(trace.ok()) << trace.status();
   auto built = BuildGraph(*trace);
   ASSERT_TRUE(built.ok()) << built.status();
-  const Answer usual = Ask(*trace);
+  const SteadyAnswers usual = AskSteady(*trace);
   const std::vector<TaskId> launches = CountedLaunches(built->graph);
   ASSERT_GT(launches.size(), 4000u);
   for (const int64_t ms : {150, 400}) {
@@ -169,7 +147,7 @@ TEST(HeldUpOnce, AFullQueueHidesAPartOfIt) {
       const size_t at = launches.size() * part / 8;
       SCOPED_TRACE(fmt::format("{} ms in launch {}", ms, at));
       const auto held = HeldUp(**trace, built->graph, launches[at], Duration::Ms(ms));
-      ExpectTakenOut(Ask(held), usual, Duration::Ms(ms));
+      ExpectTakenOut(AskSteady(held), usual, Duration::Ms(ms));
     }
   }
 }
@@ -189,7 +167,8 @@ TEST(HeldUpOnce, BesideACompilerItLeavesTheStep) {
     for (const int64_t ms : {200, 1500, 20'000}) {
       SCOPED_TRACE(fmt::format("batch {}, {} ms", size, ms));
       const TaskId at = launches[launches.size() / 2];
-      ExpectTheSame(Ask(HeldUp(**trace, built->graph, at, Duration::Ms(ms))), Ask(*trace));
+      ExpectTheSame(AskSteady(HeldUp(**trace, built->graph, at, Duration::Ms(ms))),
+                    AskSteady(*trace));
     }
   }
 }

@@ -9,13 +9,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/build.h"
-#include "report/predict/what_if.h"
-#include "report/questions/findings.h"
 #include "tests/graph/trace_sketch.h"
 #include "tests/real_traces.h"
+#include "tests/report/steady_answers.h"
 #include "trace/importer.h"
 #include "trace/steps.h"
-#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
@@ -51,31 +49,11 @@ std::shared_ptr<const Trace> InTwoWindows(const Trace& trace, const Step& off) {
   return cut;
 }
 
-struct Answer {
-  std::vector<Prediction> predictions;  // the baseline comes first
-  std::vector<Finding> findings;
-};
-
-Answer Ask(std::shared_ptr<const Trace> trace) {
-  auto built = BuildGraph(std::move(trace));
-  EXPECT_TRUE(built.ok()) << built.status();
-  auto replay = CheckReplay(*built, nullptr);
-  EXPECT_TRUE(replay.ok());
-  auto health = MakeSteady(*built, *replay);
-  EXPECT_TRUE(health.ok());
-  std::vector<std::vector<Application>> scenarios;
-  for (const char* spec : {"graphs", "aot", "free-gpu"}) {
-    scenarios.push_back(*ParseScenario(spec));
-  }
-  auto result = PredictAll(*built, *replay, scenarios, {.intervals = false});
-  EXPECT_TRUE(result.ok()) << result.status();
-  return {std::move(result->predictions), std::move(health->findings)};
-}
-
 // `apart`: of the whole recording's step; its steps differ by as much.
 void ExpectTheSame(std::shared_ptr<const Trace> trace, double apart) {
   const Steps steps = FindSteps(*trace);
-  const Answer whole = Ask(trace), cut = Ask(InTwoWindows(*trace, steps.steps[3]));
+  const SteadyAnswers whole = AskSteady(trace),
+                      cut = AskSteady(InTwoWindows(*trace, steps.steps[3]));
   for (const Finding& f : cut.findings) {
     EXPECT_NE(f.kind, FindingKind::kPause) << f.text;
     EXPECT_NE(f.kind, FindingKind::kReplay) << f.text;
