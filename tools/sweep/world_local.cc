@@ -23,13 +23,15 @@ absl::Status World::Distribute(std::span<const size_t> todo, unsigned jobs,
                                const std::function<absl::Status(std::string)>& take) {
   std::mutex mutex;
   absl::Status status;
-  auto failed = [&] {
-    std::lock_guard lock(mutex);
-    return !status.ok();
-  };
-  ForEachParallel(todo.size(), jobs, [&](size_t i) {
-    if (failed()) return;
-    std::string result = work(todo[i]);
+  size_t begun = 0;
+  ForEachParallel(todo.size(), jobs, [&](size_t) {
+    size_t at = 0;
+    {
+      std::lock_guard lock(mutex);
+      if (!status.ok()) return;
+      at = begun++;  // in order, and none once it is to stop
+    }
+    std::string result = work(todo[at]);
     std::lock_guard lock(mutex);
     if (status.ok() || absl::IsCancelled(status)) status = take(std::move(result));
   });
