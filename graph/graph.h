@@ -150,8 +150,8 @@ struct GraphStep {
   // off: an edit does not tell where it would have ended.
   bool backlog = false;
   StepBegin begin = {};
-  // Of the only step that counts, where its host's work took longer than the step, out of a lead
-  // that the host had: how long that work was.
+  // Of the lone step (graph/step_windows.h), where its host's work took longer than the step, out
+  // of a lead that the host had: how long that work was.
   Duration recorded_host = {};
 };
 

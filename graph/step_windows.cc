@@ -15,10 +15,6 @@ constexpr Instant kEarly{std::numeric_limits<int64_t>::min()};
 constexpr Instant kLate{std::numeric_limits<int64_t>::max()};
 constexpr Duration kLeast{std::numeric_limits<int64_t>::min()};
 
-}  // namespace
-
-namespace {
-
 std::vector<bool> StepsWithGpu(const Graph& graph) {
   std::vector<bool> has_gpu(graph.steps().size(), false);
   for (const Task& task : graph.tasks()) {
