@@ -1,12 +1,14 @@
 // The steady step: what findings say about a recording, put into its graph and its replay.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "graph/step_windows.h"
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/far_longer.h"
@@ -15,6 +17,7 @@
 #include "report/questions/op_stalls.h"
 #include "report/questions/recorder_findings.h"
 #include "report/questions/time_findings.h"
+#include "report/questions/without_pause.h"
 #include "report/text/format.h"
 #include "simulator/simulate.h"
 
@@ -150,6 +153,77 @@ absl::Status CheckWithout(const Graph& graph, const std::vector<Stall>& stalls,
   return absl::OkStatus();
 }
 
+// What a recording shows, and what remains of that without its pauses. They alone show the pauses,
+// and steps that differ for them.
+std::vector<Finding> FindingsOfBoth(const std::vector<Finding>& recorded,
+                                    const std::vector<Finding>& without) {
+  const auto tells_of_pause = [](const Finding& f) {
+    return f.kind == FindingKind::kPause || f.kind == FindingKind::kUnequalSteps ||
+           TellsOfOneTime(f);
+  };
+  const auto in = [](const std::vector<Finding>& some, const Finding& f) {
+    return std::ranges::find(some, f.kind, &Finding::kind) != some.end();
+  };
+  std::vector<Finding> both;
+  std::ranges::copy_if(recorded, std::back_inserter(both),
+                       [&](const Finding& f) { return tells_of_pause(f) || in(without, f); });
+  std::ranges::copy_if(without, std::back_inserter(both),
+                       [&](const Finding& f) { return !tells_of_pause(f) && !in(recorded, f); });
+  return both;
+}
+
+// The graph of `trace`, which has the rows of that of `built`, and the steps that count there; none
+// where it has other steps, or other tasks where the stalls are.
+std::optional<BuiltGraph> BuiltAgain(std::shared_ptr<const Trace> trace, const Graph& built,
+                                     const std::vector<Stall>& stalls) {
+  auto again = BuildGraph(std::move(trace));
+  if (!again.ok() || again->graph.steps().size() != built.steps().size()) return std::nullopt;
+  for (const Stall& s : stalls) {
+    if (s.task.index() >= again->graph.size()) return std::nullopt;
+    const Task &then = built.task(s.task), &now = again->graph.task(s.task);
+    if (now.lane != then.lane || now.name != then.name) return std::nullopt;
+  }
+  for (size_t s = 0; s < built.steps().size(); ++s) {
+    again->graph.mutable_step(s).measured = built.steps()[s].measured;
+  }
+  if (built.steps().size() > 1) RecordPeriods(again->graph);
+  return *std::move(again);
+}
+
+// Where a recording goes on behind a pause as if there had been none, it is judged without. None:
+// it does not.
+absl::StatusOr<std::optional<Health>> SteadyWithoutPauses(const Stalls& stalls, BuiltGraph& built,
+                                                          ReplayCheck& replay) {
+  auto trace = stalls.no_step ? nullptr : WithoutPauses(built.graph, stalls.all);
+  if (trace == nullptr) return std::nullopt;
+  auto again = BuiltAgain(std::move(trace), built.graph, stalls.all);
+  if (!again.has_value()) return std::nullopt;
+  DD_ASSIGN_OR_RETURN(ReplayCheck check, CheckReplay(*again, nullptr));
+  DD_ASSIGN_OR_RETURN(Health health, MakeSteady(*again, check));
+  health.findings = FindingsOfBoth(FindFindings(built, stalls, replay), health.findings);
+  SortFindings(health.findings);
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(again->graph));
+  health.steady = StepTime(again->graph, timeline);
+  const auto once = std::ranges::find_if(health.findings, TellsOfOneTime);
+  if (once != health.findings.end()) once->text = WithBoth(*once, replay.measured, health.steady);
+  health.stalls.all = stalls.all;
+  health.stalls.time = stalls.time;
+  health.stalls.taken = stalls.taken;
+  replay.steady = health.steady;
+  replay.unexplained = check.unexplained;
+  replay.repeated = check.repeated;
+  replay.crossed = check.crossed;
+  replay.no_step = check.no_step;
+  built = *std::move(again);
+  return health;
+}
+
+void TellDoubts(const std::vector<Finding>& findings, ReplayCheck& replay) {
+  replay.doubt = DoubtOf(findings);
+  replay.caution = CautionOf(findings);
+  if (replay.caution.empty()) replay.caution = replay.step_doubt();
+}
+
 }  // namespace
 
 std::string WithBoth(const Finding& f, Duration recorded, Duration steady) {
@@ -162,6 +236,12 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
   AddLongerThanElsewhere(built.graph, health.stalls);
   DD_RETURN_IF_ERROR(KeepWhatTakesNothing(built.graph, health.stalls));
+  DD_ASSIGN_OR_RETURN(std::optional<Health> without,
+                      SteadyWithoutPauses(health.stalls, built, replay));
+  if (without.has_value()) {
+    TellDoubts(without->findings, replay);
+    return *std::move(without);
+  }
   if (!health.stalls.all.empty()) {
     DD_RETURN_IF_ERROR(CheckWithout(built.graph, health.stalls.all, replay));
   }
@@ -210,9 +290,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
                                  .fix = f.fix});
   }
   if (replay.no_step.ok()) replay.no_step = HaveTime(built.graph);
-  replay.doubt = DoubtOf(health.findings);
-  replay.caution = CautionOf(health.findings);
-  if (replay.caution.empty()) replay.caution = replay.step_doubt();
+  TellDoubts(health.findings, replay);
   return health;
 }
 

@@ -63,16 +63,6 @@ std::shared_ptr<const Trace> HeldUp(const Trace& trace, Graph graph, TaskId call
   return later;
 }
 
-void ExpectTheSame(const SteadyAnswers& held, const SteadyAnswers& usual) {
-  ASSERT_EQ(held.predictions.size(), usual.predictions.size());
-  for (const Prediction& p : usual.predictions) {
-    const auto it = std::ranges::find(held.predictions, p.name, &Prediction::name);
-    ASSERT_NE(it, held.predictions.end());
-    ASSERT_EQ(it->error.ok(), p.error.ok()) << p.name << ": " << it->error;
-    EXPECT_NEAR(it->step.ms(), p.step.ms(), 0.01 * usual.predictions[0].step.ms()) << p.name;
-  }
-}
-
 // That it is told, too, and puts everything in doubt.
 void ExpectTakenOut(const SteadyAnswers& held, const SteadyAnswers& usual, Duration time) {
   ExpectTheSame(held, usual);
@@ -82,25 +72,6 @@ void ExpectTakenOut(const SteadyAnswers& held, const SteadyAnswers& usual, Durat
   for (const Prediction& p : held.predictions) {
     EXPECT_TRUE(!p.error.ok() || p.confidence == Confidence::kLow) << p.name;
   }
-}
-
-// Eight marked steps of ten operators whose host takes 1 ms and whose kernel takes 3, so that the
-// GPU has ever more in store: 100 ms in the sixth.
-std::shared_ptr<const Trace> FasterHost() {
-  TraceSketch s;
-  const LaneId cpu = s.Thread(), gpu = s.Stream();
-  double now = 0, done = 0;
-  for (int step = 0; step < 8; ++step) {
-    const double begin = now;
-    for (int op = 0; op < 10; ++op, now += 1000) {
-      s.Op(cpu, "aten::linear", now, 950);
-      const double ready = std::max(now + 930, done + 2);
-      s.Launch(cpu, gpu, "kernel", now + 900, 10, ready, 3000);
-      done = ready + 3000;
-    }
-    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
-  }
-  return s.Build();
 }
 
 TEST(HeldUpOnce, WhatTheGpuHasInStoreHidesAPartOfIt) {
