@@ -56,4 +56,8 @@ struct Instant {
   friend constexpr Duration operator-(Instant a, Instant b) { return {a.ns - b.ns}; }
 };
 
+struct Interval {
+  Instant begin, end;
+};
+
 }  // namespace daydream

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "graph/facts.h"
 #include "graph/large_pages.h"
+#include "graph/stalled_time.h"
 
 namespace daydream {
 namespace {
@@ -37,7 +38,9 @@ bool LessTask(const std::pair<TaskId, Duration>& a, TaskId t) { return a.first <
 Graph::Graph() : Graph(EmptyTables()) {}
 
 Graph::Graph(std::shared_ptr<const GraphTables> tables)
-    : tables_(std::move(tables)), table_facts_(std::make_shared<GraphFacts>()) {
+    : tables_(std::move(tables)),
+      table_facts_(std::make_shared<GraphFacts>()),
+      stalled_time_(std::make_shared<StalledTime>()) {
   DD_CHECK(tables_ != nullptr && tables_->names != nullptr);
 }
 
@@ -212,9 +215,14 @@ void Graph::SetTransfer(TaskId t, Duration transfer) {
   }
 }
 
+void Graph::SetStalledTime(StalledTime time) {
+  Edited().stalled_time_ = std::make_shared<StalledTime>(std::move(time));
+}
+
 Graph Graph::WithoutTasks() const {
   Graph empty(tables_);
   empty.table_facts_ = table_facts_;
+  empty.stalled_time_ = stalled_time_;
   empty.lanes_ = lanes_;
   for (GraphLane& lane : empty.lanes_) lane.first = lane.last = TaskId::None();
   empty.layers_ = layers_;

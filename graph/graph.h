@@ -168,7 +168,8 @@ struct GraphTables {
   std::vector<Device> devices;
 };
 
-class GraphFacts;  // graph/facts.h
+class GraphFacts;   // graph/facts.h
+class StalledTime;  // graph/stalled_time.h
 
 class Graph {
  public:
@@ -201,6 +202,8 @@ class Graph {
   const ModelChanges& model_changes() const { return model_changes_; }
   // Whether OpOf() tells of some op other shapes than were recorded.
   bool reshaped() const { return !reshaped_.empty(); }
+  // Where something held up the recorded program (graph/stalled_time.h).
+  const StalledTime& stalled_time() const { return *stalled_time_; }
   // What is known of tables() alone, and of a wiring() (graph/facts.h).
   GraphFacts& table_facts() const { return *table_facts_; }
   // What is known of the graph as it is now (graph/facts.h); nullptr: nobody shares it.
@@ -240,6 +243,7 @@ class Graph {
   GraphLane& mutable_lane(LaneId l) { return Edited().lanes_[l.index()]; }
   GraphStep& mutable_step(size_t i) { return Edited().steps_[i]; }
   std::vector<Edge>& mutable_edges() { return Edited().edges_; }
+  void SetStalledTime(StalledTime time);
   void Reserve(size_t tasks, size_t edges);
   // A graph with the lanes (empty), layers and names of this one, and no tasks, edges and steps.
   Graph WithoutTasks() const;
@@ -277,6 +281,7 @@ class Graph {
 
   std::shared_ptr<const GraphTables> tables_;
   std::shared_ptr<GraphFacts> table_facts_;
+  std::shared_ptr<const StalledTime> stalled_time_;
   std::vector<Task> tasks_;
   std::vector<Edge> edges_;
   std::vector<GraphLane> lanes_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/median.h"
+#include "graph/stalled_time.h"
 #include "transforms/analysis/loader.h"
 
 namespace daydream {
@@ -34,10 +35,6 @@ LoaderWait WaitIn(const Graph& graph, const LoaderScopes& loader, const Fetch& f
   return wait;
 }
 
-Instant ReceivedAt(const Graph& graph, const Fetch& fetch) {
-  return graph.tables().scopes[fetch.scope.index()].end;
-}
-
 // A call that waited and the one before it that did, between which the workers were busy. The first
 // step that counts follows one that does not: the batch of that is the one before, but where it
 // came so much earlier that the step held the workers up, and not they the step.
@@ -47,6 +44,8 @@ struct Handover {
 
 std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>& fetches) {
   if (fetches.empty() || !HasWorkers(graph, fetches[0])) return {};
+  // A batch that was late once is no rate.
+  if (!FindLoaderRate(graph, fetches)) return {};
   std::vector<size_t> waited, apart;
   for (size_t k = 0; k < fetches.size(); ++k) {
     if (!Waited(graph, fetches[k])) continue;
@@ -58,12 +57,15 @@ std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>
   size_t first = 0;
   while (first < fetches.size() && !Counts(graph, fetches[first])) ++first;
   const auto time = [&](const Handover& h) {
-    return ReceivedAt(graph, fetches[h.at]) - ReceivedAt(graph, fetches[h.before]);
+    return Returned(graph, fetches[h.at]) - Returned(graph, fetches[h.before]);
   };
   std::vector<Handover> out;
   for (size_t i = 1; i < waited.size(); ++i) {
-    if (apart[i - 1] > std::max(kAhead, 2 * usual) || waited[i] < first) continue;
-    out.push_back({waited[i - 1], waited[i]});
+    if (waited[i] < first) continue;
+    const bool many = apart[i - 1] > std::max(kAhead, 2 * usual);
+    // What made so many ready is known.
+    const bool in_stall = HeldUpBetween(graph, fetches[waited[i - 1]], fetches[waited[i]]);
+    if (!many || in_stall) out.push_back({waited[i - 1], waited[i]});
   }
   if (out.size() > 1 && out[0].before < first) {
     std::vector<Duration> others;
@@ -77,20 +79,39 @@ std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>
 
 LoaderWorkers About(const Graph& graph, const std::vector<Fetch>& fetches,
                     const std::vector<Handover>& handovers) {
-  const auto end = [&](size_t k) { return ReceivedAt(graph, fetches[k]); };
-  Duration time;
   std::vector<size_t> batches;
-  int64_t all = 0;
-  for (const Handover& h : handovers) {
-    time += end(h.at) - end(h.before);
-    batches.push_back(h.at - h.before);
-    all += static_cast<int64_t>(batches.back());
-  }
-  const std::optional<LoaderRate> rate = FindLoaderRate(graph, fetches);
-  return {.batch = rate.has_value() ? rate->batch : time / all,
-          .every = Median(batches),
-          .lay_ready = rate.has_value() ? rate->lay_ready : 0};
+  for (const Handover& h : handovers) batches.push_back(h.at - h.before);
+  const LoaderRate rate = *FindLoaderRate(graph, fetches);
+  return {.batch = rate.batch, .every = Median(batches), .lay_ready = rate.lay_ready};
 }
+
+// How long the workers made batches from one wait to the next. In a stall that was taken out they
+// went on for as long as they may make ahead, and calls behind it found more of them ready than
+// ever; where none did, they stood still, too.
+class MakingOf {
+ public:
+  MakingOf(const Graph& graph, const std::vector<Fetch>& fetches,
+           const std::vector<Handover>& handovers)
+      : graph_(graph), batch_(FindLoaderRate(graph, fetches)->batch) {
+    for (const Handover& h : handovers) {
+      const bool held_up = HeldUpBetween(graph, fetches[h.before], fetches[h.at]);
+      if (!held_up) most_ = std::max(most_, h.at - h.before);
+    }
+  }
+
+  Duration operator()(const Handover& h, Instant from, Instant until) const {
+    const Duration time = until - from;
+    const Duration steady =
+        graph_.stalled_time().Steady(until) - graph_.stalled_time().Steady(from);
+    if (h.at - h.before <= most_) return steady;
+    return std::clamp(batch_ * static_cast<int64_t>(h.at - h.before), steady, time);
+  }
+
+ private:
+  const Graph& graph_;
+  Duration batch_;
+  size_t most_ = 0;  // batches at a time, elsewhere
+};
 
 }  // namespace
 
@@ -114,6 +135,7 @@ std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
   const std::vector<Fetch> fetches = FindFetches(graph, loader);
   const std::vector<Handover> handovers = FindHandovers(graph, fetches);
   if (handovers.empty()) return std::nullopt;
+  const MakingOf making(graph, fetches, handovers);
   const Duration receive = Duration::FromDouble(kNextCostParam.fallback);
   const NameId made_name = graph.AddName("(loader workers make a batch)");
   const NameId wait_name = graph.AddName("(waits for loader workers)");
@@ -132,7 +154,7 @@ std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
         std::max(std::min(wait.time, RecordedLength(graph, f) - receive), Duration{});
     const Task before = graph.task(wait.task);
     const TaskId made = graph.Append({.recorded_start = last.until,
-                                      .duration = wait.until - last.until,
+                                      .duration = making(h, last.until, wait.until),
                                       .name = made_name,
                                       .lane = lane,
                                       .scope = f.scope,

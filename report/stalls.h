@@ -101,6 +101,9 @@ Duration TakenTogether(const Graph& graph, std::vector<const Stall*> stalls);
 // When TakeOut() takes time away: a stall but for what it takes otherwise, which comes first. In
 // order, and none of them overlap.
 std::vector<Interval> StretchesTaken(std::span<const Stall> stalls, const Graph& graph);
+// Tells the graph where they were (Graph::stalled_time()), but for batches that were late: these
+// are the loader's own.
+void MarkStalls(const Stalls& stalls, Graph& graph);
 // When the GPU did something, as recorded. In order, and none of them overlap. O(tasks log tasks).
 std::vector<Interval> RecordedGpuWork(const Graph& graph);
 // How long it did nothing in the stretches taken.

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/stalled_time.h"
 #include "report/stalls.h"
 #include "report/windows.h"
 
@@ -51,6 +52,15 @@ std::vector<Interval> StretchesTaken(std::span<const Stall> stalls, const Graph&
     taken.push_back({end - s.taken(), end});
   }
   return Union(std::move(taken));
+}
+
+void MarkStalls(const Stalls& stalls, Graph& graph) {
+  std::vector<Stall> kept;
+  for (const Stall& s : stalls.waits) {
+    if (s.kind != StallKind::kBatch) kept.push_back(s);
+  }
+  if (stalls.all.empty() && kept.empty()) return;
+  graph.SetStalledTime({StretchesTaken(stalls.all, graph), StretchesTaken(kept, graph)});
 }
 
 Duration IdleMeanwhile(std::span<const Stall> stalls, const Graph& graph) {

@@ -52,9 +52,6 @@ BoundBy PathPerStep(const CountedPath& counted);
 // The same without room for the path.
 BoundBy PathPerStep(const Graph& graph, const Timeline& timeline);
 
-struct Interval {
-  Instant begin, end;
-};
 // Sorts and joins intervals that touch or overlap.
 std::vector<Interval> Union(std::vector<Interval> intervals);
 // Length of the part of `disjoint` that lies inside `windows`; what lies in two counts twice.

@@ -116,7 +116,8 @@ class Findings {
     if (auto delays = FindingOfDelays(graph_, report_, stalls_, steps_)) {
       out_.push_back(*std::move(delays));
     }
-    for (Finding& f : FindingsOfLoader(graph_, counts_, steps_, step_)) {
+    const Duration steady = step_ - PerStep(stalls_.taken);
+    for (Finding& f : FindingsOfLoader(graph_, counts_, steps_, steady)) {
       out_.push_back(std::move(f));
     }
     FindWaitsForRanks();
@@ -190,7 +191,8 @@ class Findings {
     const Duration step = steps_ == 1 ? step_ - stalls_.taken : step_;
     if (t.duration * 2 < step) return;
     const Scope* scope = graph_.ScopeOf(longest);
-    const bool loads = LoaderScopes(graph_).Around(t.scope).valid();
+    const ScopeId loader = LoaderScopes(graph_).Around(t.scope);
+    const bool loads = loader.valid();
     if (loads && FindLoaderWorkers(graph_).has_value()) return;  // a finding of its own
     const bool named =
         t.kind == TaskKind::kCall || (scope != nullptr && scope->kind == EventKind::kOp) || loads;
@@ -203,9 +205,15 @@ class Findings {
                     .where = fmt::format("{} on {}", graph_.TaskName(longest), At(longest)),
                     .time = t.duration,
                     .share = ShareOf(t.duration, step),
-                    .fix = loads ? "let workers make batches ahead: --opt prefetch tells the gain"
+                    .fix = loads ? WhatToDoAboutBatch(loader)
                                  : "see what it does there: daydream summary --by host; if it "
                                    "happens once, record later"});
+  }
+
+  std::string WhatToDoAboutBatch(ScopeId loader) const {
+    return HasWorkers(graph_, {.scope = loader})
+               ? "one batch came late: see what its worker did (a slow file, a busy core)"
+               : "let workers make batches ahead: --opt prefetch tells the gain";
   }
 
   // Under torch.backends.cudnn.benchmark the first call of a convolution runs every algorithm.

@@ -33,9 +33,9 @@ std::vector<Finding> FindingsOfLoader(const Graph& graph, const std::vector<bool
   const std::string ready =
       workers->lay_ready > 0 && workers->batch > step
           ? fmt::format(
-                "; {} batches lay ready when the window began, so its steps are shorter "
-                "than those of a longer run",
-                workers->lay_ready)
+                "; {} lay ready when the window began, so its steps are shorter than those of a "
+                "longer run",
+                workers->lay_ready == 1 ? "a batch" : fmt::format("{} batches", workers->lay_ready))
           : "";
   return {{.kind = FindingKind::kLoader,
            .about = About::kProgram,

@@ -245,6 +245,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   if (!health.stalls.all.empty()) {
     DD_RETURN_IF_ERROR(CheckWithout(built.graph, health.stalls.all, replay));
   }
+  MarkStalls(health.stalls, built.graph);
   health.findings = FindFindings(built, health.stalls, replay);
   DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));
   for (Finding& f : health.findings) {
@@ -252,8 +253,9 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     if (!health.stalls.holds_operators()) continue;
     f.text += kHeldUpStays;
   }
+  TakeOut(health.stalls.all, built.graph);
+  PlayLoaderWorkers(built.graph);
   if (!health.stalls.all.empty() || takes_busy) {
-    TakeOut(health.stalls.all, built.graph);
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph));
     health.steady = StepTime(built.graph, timeline);
     replay.steady = health.steady;
@@ -274,8 +276,6 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(built.graph));
     KeepAsWaits(health.stalls.waits, built.graph, &timeline);
   }
-  // Beside a stall nobody knows what the workers did meanwhile.
-  if (health.stalls.all.empty()) PlayLoaderWorkers(built.graph);
   if (health.stalls.no_step) {
     const Finding& f = health.findings.front();
     // Of what is no step.

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "graph/facts.h"
 #include "graph/scopes.h"
+#include "graph/stalled_time.h"
 
 #include <algorithm>
 #include <numeric>
@@ -76,10 +77,25 @@ std::vector<Fetch> FindFetches(const Graph& graph, const LoaderScopes& loader) {
   return fetches;
 }
 
+Instant Called(const Graph& graph, const Fetch& fetch) {
+  return graph.stalled_time().Steady(graph.task(fetch.tasks.front()).recorded_start);
+}
+
+Instant Returned(const Graph& graph, const Fetch& fetch) {
+  return Called(graph, fetch) + RecordedLength(graph, fetch);
+}
+
+bool HeldUpBetween(const Graph& graph, const Fetch& first, const Fetch& last) {
+  const auto called = [&](const Fetch& f) { return graph.task(f.tasks.front()).recorded_start; };
+  return graph.stalled_time().HeldUp(called(first), called(last)) * 10 >=
+         called(last) - called(first);
+}
+
 Duration RecordedLength(const Graph& graph, const Fetch& fetch) {
   // Graphs without recorded times have the work only.
   const Scope& scope = graph.tables().scopes[fetch.scope.index()];
-  const Duration length = scope.end - scope.begin;
+  const StalledTime& stalled = graph.stalled_time();
+  const Duration length = stalled.Steady(scope.end) - stalled.Steady(scope.begin);
   return length > Duration{} ? length : fetch.work;
 }
 
@@ -113,7 +129,7 @@ bool Counts(const Graph& graph, const Fetch& fetch) {
 Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches) {
   std::vector<Instant> begins, counted;
   for (const Fetch& f : fetches) {
-    begins.push_back(graph.task(f.tasks.front()).recorded_start);
+    begins.push_back(Called(graph, f));
     if (Counts(graph, f)) counted.push_back(begins.back());
   }
   if (counted.size() < 2) counted = std::move(begins);
@@ -146,10 +162,7 @@ Duration WaitForWorkers(const Graph& graph, const std::vector<Fetch>& fetches, s
     if (!Counts(graph, fetches[k])) continue;
     Duration rest = usual;
     if (k + 1 < fetches.size()) {
-      const auto called = [&](size_t i) {
-        return graph.task(fetches[i].tasks.front()).recorded_start;
-      };
-      rest = std::max(called(k + 1) - called(k) - RecordedLength(graph, fetches[k]), Duration{});
+      rest = std::max(Called(graph, fetches[k + 1]) - Returned(graph, fetches[k]), Duration{});
     }
     batches.push_back({fetches[k].work, rest});
   }
@@ -187,16 +200,22 @@ std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<F
     const Duration half = all / static_cast<int64_t>(2 * counted.size());
     if (Waited(graph, fetches[k]) && RecordedLength(graph, fetches[k]) >= half) usual.push_back(k);
   }
-  if (usual.size() < 2) return std::nullopt;
-  const auto called = [&](size_t k) { return graph.task(fetches[k].tasks.front()).recorded_start; };
-  const auto returned = [&](size_t k) { return called(k) + RecordedLength(graph, fetches[k]); };
-  LoaderRate rate = {.first = usual.front(), .last = usual.back()};
-  const Duration time = returned(rate.last) - returned(rate.first);
-  rate.batch = time / static_cast<int64_t>(rate.last - rate.first);
-  rate.lay_ready = rate.first - counted.front();
-  rate.shortest_rest = rate.batch;
-  for (size_t k = rate.first; k < rate.last; ++k) {
-    rate.shortest_rest = std::min(rate.shortest_rest, called(k + 1) - returned(k));
+  Duration time;
+  int64_t batches = 0;
+  for (size_t i = 1; i < usual.size(); ++i) {
+    const Fetch &first = fetches[usual[i - 1]], &last = fetches[usual[i]];
+    if (HeldUpBetween(graph, first, last)) continue;
+    time += Returned(graph, last) - Returned(graph, first);
+    batches += static_cast<int64_t>(usual[i] - usual[i - 1]);
+  }
+  if (batches == 0) return std::nullopt;
+  LoaderRate rate = {.batch = time / batches,
+                     .first = counted.front(),
+                     .lay_ready = usual.front() - counted.front(),
+                     .shortest_rest = time / batches};
+  for (size_t k = usual.front(); k < usual.back(); ++k) {
+    rate.shortest_rest =
+        std::min(rate.shortest_rest, Called(graph, fetches[k + 1]) - Returned(graph, fetches[k]));
   }
   return rate;
 }
@@ -211,12 +230,14 @@ bool HasNoWorkers(const Graph& graph, const Fetch& fetch) {
          std::string_view::npos;
 }
 
-bool FindsBatchesReady(const std::vector<Fetch>& fetches) {
+bool FindsBatchesReady(const Graph& graph, const std::vector<Fetch>& fetches) {
   if (fetches.empty()) return true;
   std::vector<Duration> work;
   work.reserve(fetches.size());
   for (const Fetch& f : fetches) work.push_back(f.work);
-  return Median(work) <= kReadyWithin;
+  if (Median(work) <= kReadyWithin) return true;
+  const auto counts = [&](const Fetch& f) { return Counts(graph, f); };
+  return std::ranges::count_if(fetches, counts) > 2 && !FindLoaderRate(graph, fetches);
 }
 
 }  // namespace daydream

@@ -53,7 +53,13 @@ struct Fetch {
 
 // All calls of next() by the time at which they begin. O(tasks).
 std::vector<Fetch> FindFetches(const Graph& graph, const LoaderScopes& loader);
-// How long the call took when it was recorded.
+// When it was called, and when it returned: as recorded, without stalls that were taken out.
+Instant Called(const Graph& graph, const Fetch& fetch);
+Instant Returned(const Graph& graph, const Fetch& fetch);
+// Whether a stall took a tenth of the time between two calls, or more: what workers made meanwhile
+// nobody knows.
+bool HeldUpBetween(const Graph& graph, const Fetch& first, const Fetch& last);
+// How long the call took.
 Duration RecordedLength(const Graph& graph, const Fetch& fetch);
 // Part of it inside of framework ops.
 Duration RecordedOps(const Graph& graph, const Fetch& fetch);
@@ -75,21 +81,22 @@ Duration WaitForWorkers(const Graph& graph, const std::vector<Fetch>& fetches, s
                         size_t ahead);
 // How fast the loader hands over batches where steps that count wait for it.
 struct LoaderRate {
-  Duration batch;    // mean time from one batch to the next
-  size_t first = 0;  // the calls between which that is so
-  size_t last = 0;
-  size_t lay_ready = 0;    // batches before them that were made while no step that counts ran
-  Duration shortest_rest;  // the least that a step took beside next(), there
+  Duration batch;          // mean time from one batch to the next
+  size_t first = 0;        // the first call in a step that counts
+  size_t lay_ready = 0;    // batches from it on that were made while no step that counts ran
+  Duration shortest_rest;  // the least that a step behind them took beside next()
 };
 // The mean between the first and the last call that waited as calls usually do, at least half as
 // long as the mean: what lay ready when the window began says nothing of how fast more are made.
-// None when no two did.
+// Of it from one such call to the next without a stall in between (HeldUpBetween()). None when no
+// two did.
 std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches);
 // True when loader processes make the batches, as far as names tell: next() only waits for them.
 bool HasWorkers(const Graph& graph, const Fetch& fetch);
 // True when names tell that next() makes the batch itself.
 bool HasNoWorkers(const Graph& graph, const Fetch& fetch);
-// True when most calls took no longer than receiving a batch that is ready takes.
-bool FindsBatchesReady(const std::vector<Fetch>& fetches);
+// True when most calls took no longer than receiving a batch that is ready takes, or when one of
+// three or more waited that long for its batch and no other did (no FindLoaderRate()).
+bool FindsBatchesReady(const Graph& graph, const std::vector<Fetch>& fetches);
 
 }  // namespace daydream

@@ -41,7 +41,7 @@ class Cache {
     workers_ = HasWorkers(graph(), fetches_[0]);
     const std::vector<TaskId> made =
         edit_.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kData; });
-    if (made.empty() && workers_ && FindsBatchesReady(fetches_)) {
+    if (made.empty() && workers_ && FindsBatchesReady(graph(), fetches_)) {
       edit_.changes().notes.push_back("the recorded run never waits for its loader workers");
       return absl::OkStatus();
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/stalled_time.h"
 #include "transforms/analysis/loader.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
@@ -127,7 +128,7 @@ class Prefetch {
     if (params_["recorded"] == 0 && !HasWorkers(graph(), fetches_[0])) return absl::OkStatus();
     made_ =
         edit_.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kData; });
-    if (made_.empty() && FindsBatchesReady(fetches_)) {
+    if (made_.empty() && FindsBatchesReady(graph(), fetches_)) {
       DD_RETURN_IF_ERROR(CheckNotFewer());
       fetches_.clear();
       edit_.changes().notes.push_back(
@@ -176,17 +177,15 @@ class Prefetch {
     Duration recorded, now;
     if (made_.size() > 1) {
       for (size_t k = 0; k + 1 < made_.size(); ++k) now += graph().task(made_[k]).duration;
-      recorded =
-          graph().task(made_.back()).recorded_start - graph().task(made_.front()).recorded_start;
+      const auto began = [&](TaskId t) {
+        return graph().stalled_time().Steady(graph().task(t).recorded_start);
+      };
+      recorded = began(made_.back()) - began(made_.front());
       return recorded > Duration{} ? now.seconds() / recorded.seconds() : 1;
     }
     for (const Fetch& f : fetches_) recorded += RecordedLength(graph(), f), now += f.work;
     const Duration all = FetchPeriod(graph(), fetches_) * static_cast<int64_t>(fetches_.size());
     return all > Duration{} ? std::max(1 - (recorded - now).seconds() / all.seconds(), 0.0) : 1;
-  }
-
-  Instant Returned(const Fetch& f) const {
-    return graph().task(f.tasks.front()).recorded_start + RecordedLength(graph(), f);
   }
 
   // A worker makes its batches one after the other, and a call that waited tells when its batch was
@@ -202,9 +201,10 @@ class Prefetch {
     std::vector<Instant> received;
     for (size_t k = 0; k < fetches_.size(); ++k) {
       Fetch& f = fetches_[k];
-      const Instant called = graph().task(f.tasks.front()).recorded_start;
+      const Instant called = Called(graph(), f);
       const bool waited = Waited(graph(), f);
-      const Instant at = waited ? Returned(f) - Duration::FromDouble(params_["next_cost"]) : called;
+      const Duration cost = Duration::FromDouble(params_["next_cost"]);
+      const Instant at = waited ? Returned(graph(), f) - cost : called;
       received.push_back(std::max(at, called));
       Instant ordered = origin;
       if (k >= n) ordered = ready_[k - n];
@@ -234,7 +234,7 @@ class Prefetch {
     for (const Task& task : graph().tasks()) {
       if (!task.removed) first = std::min(first, task.recorded_start);
     }
-    return first;
+    return graph().stalled_time().Steady(first);
   }
 
   // What worker `k` of `n` still has to do for its first batch when the window starts: workers are
@@ -371,7 +371,7 @@ class Prefetch {
   // period. That call waits, too.
   bool BeginsAnew(size_t k, size_t n) const {
     if (!rate_ || rate_->lay_ready == 0 || !OtherWorkers()) return false;
-    const size_t first = rate_->first - rate_->lay_ready;
+    const size_t first = rate_->first;
     return k >= first && k < first + n && graph().task(CallOf(first)).lane_prev.valid();
   }
   TaskId CallOf(size_t k) const { return fetches_[k].tasks.front(); }
@@ -396,11 +396,10 @@ class Prefetch {
       const Fetch& f = fetches_[k];
       Duration work = k < n ? Remaining(k, n) : f.work;
       if (BeginsAnew(k, n)) {
-        const size_t first = rate_->first - rate_->lay_ready;
-        if (k == first) anew = graph().task(CallOf(k)).lane_prev;
+        if (k == rate_->first) anew = graph().task(CallOf(k)).lane_prev;
         const Duration period = f.work.Scaled(1 / params_["workers"]);
         work = std::max(period - rate_->shortest_rest, Duration{}) +
-               period * static_cast<int64_t>(k - first);
+               period * static_cast<int64_t>(k - rate_->first);
       }
       const Task first = graph().task(f.tasks.front());
       TaskId made = edit_.Append({.duration = work,
