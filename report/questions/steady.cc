@@ -13,6 +13,7 @@
 #include "report/questions/busy_before.h"
 #include "report/questions/far_longer.h"
 #include "report/questions/findings.h"
+#include "report/questions/held_waits.h"
 #include "report/questions/longer_than_elsewhere.h"
 #include "report/questions/op_stalls.h"
 #include "report/questions/recorder_findings.h"
@@ -218,6 +219,29 @@ absl::StatusOr<std::optional<Health>> SteadyWithoutPauses(const Stalls& stalls, 
   return health;
 }
 
+// The graph stays as it is where no call that waits for the GPU is a stall.
+Stalls StallsOf(BuiltGraph& built, ReplayCheck& replay, bool& held) {
+  const auto find = [](const Graph& graph) {
+    Stalls stalls = FindStalls(graph);
+    AddLongerThanElsewhere(graph, stalls);
+    return stalls;
+  };
+  HeldWaits waits = SplitHeldWaits(built.graph);
+  if (!waits.graph.has_value()) return find(built.graph);
+  Stalls stalls = find(*waits.graph);
+  const auto tells = [&](const Stall& s) {
+    return !s.gap && std::ranges::find(waits.calls, s.task) != waits.calls.end();
+  };
+  held = std::ranges::any_of(stalls.all, tells) || std::ranges::any_of(stalls.waits, tells);
+  if (!held) return find(built.graph);
+  built.graph = *std::move(waits.graph);
+  built.report.unexplained -= waits.delays;
+  built.report.unexplained_time = built.report.unexplained_time - waits.delay_time;
+  // Typical lags know nothing of such delays.
+  if (waits.delays > 0) replay.typical.reset();
+  return stalls;
+}
+
 void TellDoubts(const std::vector<Finding>& findings, ReplayCheck& replay) {
   replay.doubt = DoubtOf(findings);
   replay.caution = CautionOf(findings);
@@ -233,8 +257,8 @@ std::string WithBoth(const Finding& f, Duration recorded, Duration steady) {
 }
 
 absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
-  Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
-  AddLongerThanElsewhere(built.graph, health.stalls);
+  bool held = false;
+  Health health{.findings = {}, .stalls = StallsOf(built, replay, held), .steady = {}};
   DD_RETURN_IF_ERROR(KeepWhatTakesNothing(built.graph, health.stalls));
   DD_ASSIGN_OR_RETURN(std::optional<Health> without,
                       SteadyWithoutPauses(health.stalls, built, replay));
@@ -242,7 +266,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     TellDoubts(without->findings, replay);
     return *std::move(without);
   }
-  if (!health.stalls.all.empty()) {
+  if (held || !health.stalls.all.empty()) {
     DD_RETURN_IF_ERROR(CheckWithout(built.graph, health.stalls.all, replay));
   }
   MarkStalls(health.stalls, built.graph);
@@ -262,9 +286,9 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     // The first of both, which are sorted by what they take.
     for (Finding& f : health.findings) {
       const bool before = takes_busy && f.kind == FindingKind::kCutStep;
-      const bool held = f.kind == FindingKind::kOpStalls && f.about == About::kStep &&
-                        !health.stalls.holds_operators();
-      if (!before && !held && !TellsOfOneTime(f)) continue;
+      const bool holds = f.kind == FindingKind::kOpStalls && f.about == About::kStep &&
+                         !health.stalls.holds_operators();
+      if (!before && !holds && !TellsOfOneTime(f)) continue;
       // What it may take is what is told.
       if (before) f.text.resize(std::min(f.text.find("; where steps follow"), f.text.size()));
       f.text = WithBoth(f, replay.measured, health.steady);
