@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/step_windows.h"
+#include "report/stalls.h"
 #include "report/windows.h"
 #include "transforms/analysis/loader.h"
 
@@ -66,7 +67,8 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
     steps.resize(counted.size());
     steps[at] += static_cast<double>(time.ns);
   };
-  for (const Task& t : graph.tasks()) {
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& t = graph.tasks()[i];
     if (t.removed) continue;
     if (IsGpu(t.kind)) {
       if (t.step < place.size()) add(true, t.name, place[t.step], t.duration);
@@ -74,8 +76,10 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
       const bool fetches = loader.Around(t.scope).valid();
       const Instant end = t.recorded_start + t.duration;
       if (!fetches) {
+        // The program's own time has the name of its step.
+        const NameId name = IsOutsideOfOperators(graph, TaskId(i)) ? NameId::None() : t.name;
         windows.ForEachAround(t.recorded_start, t.duration,
-                              [&](size_t at, Duration inside) { add(false, t.name, at, inside); });
+                              [&](size_t at, Duration inside) { add(false, name, at, inside); });
       }
       if (fetches && loader.OwnsGapOf(t)) continue;
       windows.ForEachAround(

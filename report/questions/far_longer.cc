@@ -159,32 +159,39 @@ absl::Status TakeWhatItCosts(std::vector<Stall>& waits, Graph& graph) {
   return absl::OkStatus();
 }
 
-std::optional<Finding> FindingOfFarLonger(const Graph& graph, const Stalls& stalls) {
-  Duration taken;
-  std::vector<Stall> far;
-  std::ranges::copy_if(stalls.waits, std::back_inserter(far), &Stall::far);
-  for (const Stall& s : far) taken += s.taken();
-  if (far.empty()) return std::nullopt;
-  const size_t count = far.size();
-  const auto first = std::ranges::max_element(far, {}, &Stall::taken);
-  Duration recorded;
+std::optional<Finding> FindingOfSomeSteps(const Graph& graph, const Stalls& stalls,
+                                          bool steps_differ) {
+  std::vector<Stall> told;
+  std::ranges::copy_if(stalls.waits, std::back_inserter(told), [](const Stall& s) {
+    // Of those that were held up, another finding tells.
+    return s.kind != StallKind::kBatch && s.kind != StallKind::kHeldUp;
+  });
+  Duration recorded, taken;
   for (size_t s : CountedSteps(graph)) recorded += graph.steps()[s].recorded_period;
-  const bool much = IdleMeanwhile(far, graph) >= recorded.Scaled(kOfStep);
+  const bool much = steps_differ && IdleMeanwhile(told, graph) >= recorded.Scaled(kOfStep);
+  if (!much) std::erase_if(told, [](const Stall& s) { return !s.far; });
+  if (told.empty()) return std::nullopt;
+  const Stall first = *std::ranges::max_element(told, {}, &Stall::taken);
+  std::erase_if(told, [&](const Stall& s) { return s.taken() * 10 < first.taken(); });
+  for (const Stall& s : told) taken += s.taken();
+  const size_t count = told.size();
+  const bool pauses = std::ranges::none_of(told, &Stall::is_operator);
   return Finding{
-      .kind = FindingKind::kOpStalls,
+      .kind = FindingKind::kSomeSteps,
       .about = much ? About::kStep : About::kPredictions,
       .text = fmt::format("{} in some steps {} {} longer than the same work in others ({}: {}); "
                           "predictions keep what steps are longer for it, and no option "
                           "saves any of it",
-                          Plural(count, "call"), count == 1 ? "takes" : "take", FormatTime(taken),
-                          Printable(first->what), FormatTime(first->time)),
-      .where = fmt::format("{}: {}, usually {}", first->what, FormatTime(first->time),
-                           FormatTime(first->kept)),
+                          Plural(count, pauses ? "pause" : "call"), count == 1 ? "takes" : "take",
+                          FormatTime(taken), Printable(first.what), FormatTime(first.time)),
+      .where = fmt::format("{}: {}, usually {}", first.what, FormatTime(first.time),
+                           FormatTime(first.kept)),
       .time = taken,
       .share = std::min(taken.seconds() / std::max(recorded.seconds(), 1e-9), 1.0),
-      .fix =
-          "see what the program does there (garbage collection, a busy core); if it happens "
-          "once, record later"};
+      .fix = pauses ? "see what the program does there (a log, a checkpoint, a validation); if it "
+                      "is no part of every run, record later"
+                    : "see what the program does there (garbage collection, a busy core); if it "
+                      "happens once, record later"};
 }
 
 }  // namespace daydream

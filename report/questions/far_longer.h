@@ -28,8 +28,11 @@ std::vector<Stall> FindFarLonger(const Graph& graph);
 // the step is what it is without them. All have an equal share of what they take. Two replays.
 absl::Status TakeWhatItCosts(std::vector<Stall>& waits, Graph& graph);
 
-// What is said of them, by what they take as recorded; none: there are none. It puts the step in
-// doubt where the GPU had nothing to do meanwhile for a tenth of the recording.
-std::optional<Finding> FindingOfFarLonger(const Graph& graph, const Stalls& stalls);
+// What is said of the waits that are no batches, by what they take as recorded. Where steps differ
+// and the GPU had nothing to do meanwhile for a tenth of the recording, that puts the step in
+// doubt; where not, only those that are `far` are told. What takes less than a tenth of the longest
+// is not counted. None: there are none.
+std::optional<Finding> FindingOfSomeSteps(const Graph& graph, const Stalls& stalls,
+                                          bool steps_differ);
 
 }  // namespace daydream

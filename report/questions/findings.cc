@@ -105,7 +105,8 @@ class Findings {
     TellBusyBefore();
     FindLongCall();
     for (Finding& f : FindingsOfOpStalls(graph_)) out_.push_back(std::move(f));
-    if (auto far = FindingOfFarLonger(graph_, stalls_)) out_.push_back(*std::move(far));
+    if (auto some = FindingOfSomeSteps(graph_, stalls_, StepsDiffer()))
+      out_.push_back(*std::move(some));
     for (Finding& f : FindingsOfCopies(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
     }
@@ -259,16 +260,25 @@ class Findings {
          .fix = std::string(AdviceOn(graph_).later)});
   }
 
-  void FindUnequal() {
-    const std::vector<Duration>& all = replay_.measured_steps;
-    if (all.size() < 2) return;
-    std::vector<Duration> sorted = all;
+  std::vector<Duration> StepsByLength() const {
+    std::vector<Duration> sorted = replay_.measured_steps;
     std::sort(sorted.begin(), sorted.end());
-    const Duration middle = Median(sorted);
+    return sorted;
+  }
+
+  bool StepsDiffer() const {
+    const std::vector<Duration> sorted = StepsByLength();
+    if (sorted.size() < 2) return false;
     const Duration quarters = sorted[sorted.size() * 3 / 4] - sorted[sorted.size() / 4];
     const Duration whole = sorted.back() - sorted.front();
-    const Duration differ = all.size() < 4 ? whole : std::max(quarters, (whole / 2));
-    if (differ <= middle.Scaled(kUnevenSteps)) return;
+    const Duration differ = sorted.size() < 4 ? whole : std::max(quarters, (whole / 2));
+    return differ > Median(sorted).Scaled(kUnevenSteps);
+  }
+
+  void FindUnequal() {
+    if (!StepsDiffer()) return;
+    const std::vector<Duration> sorted = StepsByLength();
+    const Duration whole = sorted.back() - sorted.front();
     Finding f{.kind = FindingKind::kUnequalSteps,
               .about = About::kPredictions,
               .text = fmt::format("recorded steps take {} to {}", Time(sorted.front()),
@@ -444,13 +454,15 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",        "one_rank",    "no_step",    "one_time",        "cut_step",
-      "library_search", "partial_gpu", "long_call",  "unequal_steps",   "other_steps",
-      "op_stalls",      "replay",      "unrecorded", "pause",           "units",
-      "too_fast",       "other_gpu",   "memory",     "marks",           "no_operators",
-      "lost",           "no_time",     "twice",      "wrong_launch",    "no_launches",
-      "queue",          "no_waits",    "not_told",   "unexplained",     "clocks",
-      "allocator",      "copies",      "loader",     "waits_for_ranks", "other"};
+      "planned",       "one_rank",       "no_step",         "one_time",
+      "cut_step",      "library_search", "partial_gpu",     "long_call",
+      "unequal_steps", "other_steps",    "op_stalls",       "longer_in_some_steps",
+      "replay",        "unrecorded",     "pause",           "units",
+      "too_fast",      "other_gpu",      "memory",          "marks",
+      "no_operators",  "lost",           "no_time",         "twice",
+      "wrong_launch",  "no_launches",    "queue",           "no_waits",
+      "not_told",      "unexplained",    "clocks",          "allocator",
+      "copies",        "loader",         "waits_for_ranks", "other"};
   static_assert(std::size(kNames) == static_cast<size_t>(FindingKind::kOther) + 1);
   return kNames[static_cast<size_t>(kind)];
 }

@@ -26,6 +26,7 @@ enum class FindingKind : uint8_t {
   kUnequalSteps,   // steps differ by more than 10 %
   kOtherSteps,     // steps of a long recording that were not asked are unlike those that were
   kOpStalls,       // operators that take a thousand times as long as they usually do
+  kSomeSteps,      // host work that takes longer in some steps than in others
   kReplay,         // the replay explains little
   kUnrecorded,     // work that was guessed
   kPause,          // nothing is recorded for long, or one kernel takes longer than all others

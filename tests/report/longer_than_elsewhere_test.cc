@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "graph/build.h"
 #include "graph/validate.h"
 #include "report/predict/what_if.h"
@@ -23,6 +25,7 @@ constexpr std::string_view kNoWorkers =
 // ms of the GPU. Every step does something outside of operators for 3 ms; step 3 pauses as well.
 struct Program {
   double pause_ms = 0;
+  std::set<int> pauses_in = {3};
   double late_ms = 0;  // its batch
   std::string_view loader = kWorkers;
   bool moves = false;  // the 3 ms are behind another operator in every other step
@@ -42,7 +45,7 @@ BuiltGraph Build(const Program& p) {
       s.Launch(cpu, gpu, "kernel", now + 1800, 10, now + 1820, 1000);
       now += 2000;
       if (i == (p.moves && step % 2 == 1 ? 5 : 2)) now += 3000;
-      if (i == 7 && step == 3) now += p.pause_ms * 1000;
+      if (i == 7 && p.pauses_in.contains(step)) now += p.pause_ms * 1000;
     }
     s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
   }
@@ -97,6 +100,28 @@ TEST(LongerThanElsewhere, NoWorkThatTheHostIsSparedTakesItAway) {
           << spec;
     }
   }
+}
+
+std::vector<Finding> FindingsOf(const Program& p) {
+  BuiltGraph built = Build(p);
+  auto replay = CheckReplay(built, nullptr);
+  EXPECT_TRUE(replay.ok());
+  auto health = MakeSteady(built, *replay);
+  EXPECT_TRUE(health.ok());
+  return health->findings;
+}
+
+TEST(LongerThanElsewhere, PausesOfSomeStepsPutTheStepInDoubt) {
+  const auto some = [](const Finding& f) { return f.kind == FindingKind::kSomeSteps; };
+  const auto of_two = FindingsOf({.pause_ms = 60, .pauses_in = {2, 4}});
+  const auto found = std::ranges::find_if(of_two, some);
+  ASSERT_NE(found, of_two.end());
+  EXPECT_EQ(found->about, About::kStep);
+  EXPECT_THAT(found->text,
+              testing::StartsWith("2 pauses in some steps take 114.0 ms longer than the same work "
+                                  "in others (the time outside of operators: 60.1 ms)"));
+  EXPECT_TRUE(std::ranges::none_of(FindingsOf({.pause_ms = 2, .pauses_in = {2, 4}}), some))
+      << "steps are alike";
 }
 
 TEST(LongerThanElsewhere, BatchesThatAreAlwaysReadyTakeItAway) {

@@ -55,6 +55,12 @@ than cores, garbage collection. A recording on a quiet host is shorter by it, so
 is taken out before anything is predicted: no option may claim it. Of a rank of several it
 stays, as a wait of a fixed length: the other ranks waited, too. What lets the GPU run ahead
 (graphs, aot) hides such waits, and may gain by them what a quiet host would not.)"},
+    {"longer_in_some_steps",
+     R"(Calls, operators or pauses of the program take far longer in some steps than the same work
+does in others. Whether that goes on in a longer run nobody knows, so the step is as long as
+recorded, and no option saves any of it. Where the GPU had nothing to do meanwhile for a tenth of
+the recording, all confidence is low. If it happens once, record later; where it was recorded
+in one step only, it is taken out.)"},
     {"replay",
      R"(The unchanged graph, played, is not the recording: some check of it is off by more than
 3 %. Predictions may be off by as much. Choose steps that are alike with --steps, or record
