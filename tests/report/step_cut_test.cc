@@ -14,6 +14,7 @@
 #include "simulator/simulate.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
@@ -65,6 +66,21 @@ std::shared_ptr<const Trace> Cut(const Trace& trace, const Step& first, const St
   });
 }
 
+// The baseline and some options, without intervals.
+std::vector<Prediction> Ask(BuiltGraph built) {
+  auto replay = CheckReplay(built, nullptr);
+  EXPECT_TRUE(replay.ok()) << Message(replay.status());
+  auto health = MakeSteady(built, *replay);
+  EXPECT_TRUE(health.ok()) << Message(health.status());
+  std::vector<std::vector<Application>> scenarios;
+  for (const char* spec : {"graphs", "free-host", "speedup(kind:kernel,by=2)", "amp"}) {
+    scenarios.push_back(*ParseScenario(spec));
+  }
+  auto result = PredictAll(built, *replay, scenarios, {.intervals = false});
+  EXPECT_TRUE(result.ok()) << Message(result.status());
+  return result.ok() ? std::move(result->predictions) : std::vector<Prediction>();
+}
+
 class CutTrace : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -86,6 +102,7 @@ class CutTrace : public testing::TestWithParam<std::string> {
       if (at == steps_.end()) continue;
       counted_.push_back({*at, step.recorded_period});
     }
+    whole_ = *std::move(built);
   }
 
   void CheckCuts(size_t length) {
@@ -123,6 +140,25 @@ class CutTrace : public testing::TestWithParam<std::string> {
     }
   }
 
+  void CheckAnswersOfTwo() {
+    if (counted_.size() < 2 || counted_.size() != CountedSteps(whole_.graph).size()) return;
+    const std::vector<Prediction> whole = Ask(whole_);
+    for (size_t k = 0; k + 1 < counted_.size(); ++k) {
+      const std::string& label = counted_[k].mark.label;
+      auto built = BuildGraph(Cut(*trace_, counted_[k].mark, counted_[k + 1].mark));
+      ASSERT_TRUE(built.ok()) << Message(built.status());
+      for (const Prediction& p : Ask(*std::move(built))) {
+        const auto same = std::ranges::find(whole, p.name, &Prediction::name);
+        ASSERT_NE(same, whole.end()) << label << ": " << p.name;
+        EXPECT_EQ(p.error.ok(), same->error.ok()) << label << ": " << p.name << ": " << p.error;
+        if (!p.error.ok() || !same->error.ok()) continue;
+        const double steps = (same->steps.at(k) + same->steps.at(k + 1)).ms() / 2;
+        // Of one pair of steps of a recording 4 %, of all others less than 3.
+        EXPECT_NEAR(p.step.ms(), steps, 0.042 * steps) << label << ": " << p.name;
+      }
+    }
+  }
+
   // As one window of which nobody knows that it is a step: what the GPU did of earlier steps is
   // told, and is no part of it. A step of the host may be shorter than that of the GPU, as its
   // loader goes.
@@ -151,10 +187,12 @@ class CutTrace : public testing::TestWithParam<std::string> {
   std::shared_ptr<const Trace> trace_;
   std::vector<Step> steps_;
   std::vector<Counted> counted_;
+  BuiltGraph whole_;
 };
 
 TEST_P(CutTrace, OneStepIsAsLongAsInTheWholeFile) { CheckCuts(1); }
 TEST_P(CutTrace, TwoStepsAreAsLongAsInTheWholeFile) { CheckCuts(2); }
+TEST_P(CutTrace, OptionsOnTwoStepsAreThoseOnTheWholeFile) { CheckAnswersOfTwo(); }
 TEST_P(CutTrace, OneStepWithoutItsMarkIsAboutAsLong) { CheckUnmarked(); }
 
 std::vector<std::string> Names() {
