@@ -42,10 +42,16 @@ struct Handover {
   size_t before, at;
 };
 
-std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>& fetches) {
-  if (fetches.empty() || !HasWorkers(graph, fetches[0])) return {};
+struct Handovers {
+  LoaderRate rate;
+  std::vector<Handover> all;
+};
+
+std::optional<Handovers> FindHandovers(const Graph& graph, const std::vector<Fetch>& fetches) {
+  if (fetches.empty() || !HasWorkers(graph, fetches[0])) return std::nullopt;
   // A batch that was late once is no rate.
-  if (!FindLoaderRate(graph, fetches)) return {};
+  const std::optional<LoaderRate> rate = FindLoaderRate(graph, fetches);
+  if (!rate.has_value()) return std::nullopt;
   std::vector<size_t> waited, apart;
   for (size_t k = 0; k < fetches.size(); ++k) {
     if (!Waited(graph, fetches[k])) continue;
@@ -53,7 +59,7 @@ std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>
     waited.push_back(k);
   }
   const size_t usual = Median(apart);
-  if (waited.size() < kLeastWaits || usual > kMostTogether) return {};
+  if (waited.size() < kLeastWaits || usual > kMostTogether) return std::nullopt;
   size_t first = 0;
   while (first < fetches.size() && !Counts(graph, fetches[first])) ++first;
   const auto time = [&](const Handover& h) {
@@ -73,16 +79,16 @@ std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>
     if (time(out[0]) > Median(others) * 2) out[0].before = first;
     if (out[0].before == out[0].at) out.erase(out.begin());
   }
-  if (out.size() + 1 < kLeastWaits) out.clear();
-  return out;
+  if (out.size() + 1 < kLeastWaits) return std::nullopt;
+  return Handovers{*rate, std::move(out)};
 }
 
-LoaderWorkers About(const Graph& graph, const std::vector<Fetch>& fetches,
-                    const std::vector<Handover>& handovers) {
+LoaderWorkers About(const Handovers& handovers) {
   std::vector<size_t> batches;
-  for (const Handover& h : handovers) batches.push_back(h.at - h.before);
-  const LoaderRate rate = *FindLoaderRate(graph, fetches);
-  return {.batch = rate.batch, .every = Median(batches), .lay_ready = rate.lay_ready};
+  for (const Handover& h : handovers.all) batches.push_back(h.at - h.before);
+  return {.batch = handovers.rate.batch,
+          .every = Median(batches),
+          .lay_ready = handovers.rate.lay_ready};
 }
 
 // How long the workers made batches from one wait to the next. In a stall that was taken out they
@@ -90,10 +96,9 @@ LoaderWorkers About(const Graph& graph, const std::vector<Fetch>& fetches,
 // ever; where none did, they stood still, too.
 class MakingOf {
  public:
-  MakingOf(const Graph& graph, const std::vector<Fetch>& fetches,
-           const std::vector<Handover>& handovers)
-      : graph_(graph), batch_(FindLoaderRate(graph, fetches)->batch) {
-    for (const Handover& h : handovers) {
+  MakingOf(const Graph& graph, const std::vector<Fetch>& fetches, const Handovers& handovers)
+      : graph_(graph), batch_(handovers.rate.batch) {
+    for (const Handover& h : handovers.all) {
       const bool held_up = HeldUpBetween(graph, fetches[h.before], fetches[h.at]);
       if (!held_up) most_ = std::max(most_, h.at - h.before);
     }
@@ -117,9 +122,9 @@ class MakingOf {
 
 std::optional<LoaderWorkers> FindLoaderWorkers(const Graph& graph) {
   const std::vector<Fetch> fetches = FindFetches(graph, LoaderScopes(graph));
-  const std::vector<Handover> handovers = FindHandovers(graph, fetches);
-  if (handovers.empty()) return std::nullopt;
-  return About(graph, fetches, handovers);
+  const std::optional<Handovers> handovers = FindHandovers(graph, fetches);
+  if (!handovers.has_value()) return std::nullopt;
+  return About(*handovers);
 }
 
 bool WorkersKeepUp(const Graph& graph) {
@@ -127,15 +132,15 @@ bool WorkersKeepUp(const Graph& graph) {
   if (std::ranges::any_of(graph.tasks(), made)) return false;  // by PlayLoaderWorkers()
   const std::vector<Fetch> fetches = FindFetches(graph, LoaderScopes(graph));
   const auto by_workers = [&](const Fetch& f) { return HasWorkers(graph, f); };
-  return std::ranges::any_of(fetches, by_workers) && FindHandovers(graph, fetches).empty();
+  return std::ranges::any_of(fetches, by_workers) && !FindHandovers(graph, fetches);
 }
 
 std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
   const LoaderScopes loader(graph);
   const std::vector<Fetch> fetches = FindFetches(graph, loader);
-  const std::vector<Handover> handovers = FindHandovers(graph, fetches);
-  if (handovers.empty()) return std::nullopt;
-  const MakingOf making(graph, fetches, handovers);
+  const std::optional<Handovers> handovers = FindHandovers(graph, fetches);
+  if (!handovers.has_value()) return std::nullopt;
+  const MakingOf making(graph, fetches, *handovers);
   const Duration receive = Duration::FromDouble(kNextCostParam.fallback);
   const NameId made_name = graph.AddName("(loader workers make a batch)");
   const NameId wait_name = graph.AddName("(waits for loader workers)");
@@ -145,7 +150,7 @@ std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
   // Where the last batch that was waited for came.
   LoaderWait last;
   size_t last_at = fetches.size();
-  for (const Handover& h : handovers) {
+  for (const Handover& h : handovers->all) {
     if (h.before != last_at) last = WaitIn(graph, loader, fetches[h.before]);
     const Fetch& f = fetches[h.at];
     const LoaderWait wait = WaitIn(graph, loader, f);
@@ -188,7 +193,7 @@ std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
     last = {waiting, false, {}, wait.until};
     last_at = h.at;
   }
-  return About(graph, fetches, handovers);
+  return About(*handovers);
 }
 
 }  // namespace daydream
