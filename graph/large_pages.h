@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #if defined(__linux__)
@@ -31,9 +32,9 @@ inline void UseLargePages([[maybe_unused]] void* memory, [[maybe_unused]] size_t
 template <class T>
 void FetchToWrite([[maybe_unused]] const T* row, [[maybe_unused]] size_t ahead) {
 #if defined(__GNUC__)
-  constexpr size_t kCacheLine = 64;
+  constexpr size_t kLine = 64;
   const uintptr_t at = reinterpret_cast<uintptr_t>(row) + ahead * sizeof(T);
-  for (size_t i = 0; i < sizeof(T); i += kCacheLine) {
+  for (size_t i = 0; i < sizeof(T); i += kLine) {
     __builtin_prefetch(reinterpret_cast<const void*>(at + i), 1);
   }
 #endif
@@ -58,9 +59,15 @@ std::vector<T> LargeVector(size_t size, const T& value) {
   return v;
 }
 
-// Room for `size` numbers that are not set to anything.
-inline std::unique_ptr<int64_t[]> LargeArray(size_t size) {
-  std::unique_ptr<int64_t[]> array(new int64_t[size]);
+// Room for `size` numbers that are not set to anything. Eight of them from a multiple of eight on
+// are one cache line: one load of the widest kind, where it would be two.
+inline constexpr std::align_val_t kCacheLine{64};
+struct FreeLargeArray {
+  void operator()(int64_t* array) const { operator delete[](array, kCacheLine); }
+};
+using LargeArray = std::unique_ptr<int64_t[], FreeLargeArray>;
+inline LargeArray MakeLargeArray(size_t size) {
+  LargeArray array(new (kCacheLine) int64_t[size]);
   UseLargePages(array.get(), size * sizeof(int64_t));
   return array;
 }

@@ -1,7 +1,6 @@
 #include "report/windows.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "graph/step_windows.h"
 #include "simulator/simulate.h"
@@ -71,35 +70,12 @@ TaskId EndOfPath(const Graph& graph, const Timeline& timeline, const Window& las
   return until;
 }
 
-// What lies between the windows' begin and that of the path.
-std::optional<PathSegment> LeadTo(const PathSegment& first, std::span<const Window> windows) {
-  const Instant begin = windows.front().begin;
-  if (first.begin <= begin) return std::nullopt;
-  return PathSegment{begin, first.begin, first.task, Rule::kLaneOrder, true, first.resource};
+BoundBy PerWindow(BoundBy path, std::span<const Window> windows) {
+  for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
+    *d = *d / static_cast<int64_t>(windows.size());
+  }
+  return path;
 }
-
-// Time by resource of what lies in windows, a window.
-class PathSum {
- public:
-  explicit PathSum(std::span<const Window> windows) : windows_(windows) {}
-  void Add(const PathSegment& s, Duration inside) {
-    PathSegment part = s;
-    part.end = s.begin + inside;
-    const BoundBy one = SumByResource({&part, 1});
-    path_.gpu += one.gpu, path_.cpu += one.cpu, path_.comm += one.comm, path_.data += one.data;
-  }
-  BoundBy PerWindow() const {
-    BoundBy path = path_;
-    for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
-      *d = *d / static_cast<int64_t>(windows_.size());
-    }
-    return path;
-  }
-
- private:
-  std::span<const Window> windows_;
-  BoundBy path_;
-};
 
 }  // namespace
 
@@ -108,7 +84,12 @@ std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timelin
   const TaskId until = EndOfPath(graph, timeline, windows.back());
   std::vector<PathSegment> path = CriticalPath(graph, timeline, until);
   if (path.empty()) return path;
-  if (const auto lead = LeadTo(path.front(), windows)) path.insert(path.begin(), *lead);
+  const PathSegment first = path.front();
+  const Instant begin = windows.front().begin;
+  if (first.begin > begin) {
+    path.insert(path.begin(),
+                {begin, first.begin, first.task, Rule::kLaneOrder, true, first.resource});
+  }
   return path;
 }
 
@@ -117,28 +98,33 @@ std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timelin
 }
 
 BoundBy PathPerStep(const CountedPath& counted) {
-  PathSum sum(counted.windows);
+  BoundBy sum;
   ForEachClipped(counted.path, counted.windows,
-                 [&](const PathSegment& s, Duration d) { sum.Add(s, d); });
-  return sum.PerWindow();
+                 [&](const PathSegment& s, Duration d) { sum.Of(s.resource) += d; });
+  return PerWindow(sum, counted.windows);
 }
 
 BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
   const std::vector<Window> windows = CountedWindows(graph, timeline);
-  PathSum sum(windows);
+  BoundBy sum;
   size_t last = windows.size();  // those behind it begin later than the path goes on
-  std::optional<PathSegment> first;
-  const auto take = [&](const PathSegment& s) {
-    while (last > 0 && windows[last - 1].begin >= s.end) --last;
-    for (size_t i = last; i-- > 0 && windows[i].end > s.begin;) {
-      const Duration d = std::min(windows[i].end, s.end) - std::max(windows[i].begin, s.begin);
-      if (d > Duration{}) sum.Add(s, d);
+  const auto take = [&](Instant begin, Instant end, Resource resource) {
+    while (last > 0 && windows[last - 1].begin >= end) --last;
+    for (size_t i = last; i-- > 0 && windows[i].end > begin;) {
+      const Duration d = std::min(windows[i].end, end) - std::max(windows[i].begin, begin);
+      if (d > Duration{}) sum.Of(resource) += d;
     }
-    first = s;
   };
-  WalkCriticalPath(graph, timeline, EndOfPath(graph, timeline, windows.back()), take);
-  if (const auto lead = first ? LeadTo(*first, windows) : std::nullopt) take(*lead);
-  return sum.PerWindow();
+  // What lies before the path is a lag of its first task, as in PathOfSteps().
+  Instant begin = windows.front().begin;
+  Resource of_first{};
+  WalkCriticalPath(graph, timeline, EndOfPath(graph, timeline, windows.back()),
+                   [&](const PathSegment& s) {
+                     take(s.begin, s.end, s.resource);
+                     begin = s.begin, of_first = s.resource;
+                   });
+  if (begin > windows.front().begin) take(windows.front().begin, begin, of_first);
+  return PerWindow(sum, windows);
 }
 
 std::vector<Interval> Union(std::vector<Interval> intervals) {

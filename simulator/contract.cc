@@ -34,6 +34,53 @@ std::vector<uint8_t> NeedsOf(const Graph& graph, std::span<const TaskId> starts,
   return needs;
 }
 
+// What row `row` reads; `more` is the place of its entry there, where it has one.
+template <class Each>
+void ForEachSource(Program& p, uint32_t row, size_t& more, Each each) {
+  for (Source& s : p.into[row].source) each(s);
+  if ((p.rows[row].lane_and_flags & Row::kMore) == 0) return;
+  const More& m = p.more[more++];
+  for (uint32_t e = m.starts_begin; e < m.ends_end; ++e) each(p.more_edges[e].source);
+}
+
+// Turns rows into places of instants: a row's start and end are kept in one that is free again
+// after the last row that reads them. Few are needed at a time, and those stay in the cache: a pass
+// takes two thirds of what it takes with a place for each row.
+void PlaceInstants(Program& p, std::span<const TaskId> starts, std::span<const TaskId> ends,
+                   std::vector<uint32_t>& place_of) {
+  constexpr uint32_t kNobody = 0xffffffff, kLater = 0xfffffffe;
+  const auto rows = static_cast<uint32_t>(p.rows.size());
+  std::vector<uint32_t> last(size_t{rows} + 1, kNobody), place(size_t{rows} + 1), free;
+  size_t more = 0;
+  for (uint32_t r = 0; r < rows; ++r) {
+    ForEachSource(p, r, more, [&](Source s) { last[s >> 1] = r; });
+  }
+  for (std::span<const TaskId> watched : {starts, ends}) {
+    for (TaskId t : watched) last[place_of[t.index()]] = kLater;
+  }
+  last[rows] = kLater;
+  place[rows] = Contracted::kNothing;
+  p.tasks = Contracted::kNothing + 1;
+  more = 0;
+  for (uint32_t r = 0; r < rows; ++r) {
+    ForEachSource(p, r, more, [&](Source& s) {
+      const uint32_t row = s >> 1;
+      if (last[row] == r) free.push_back(place[row]), last[row] = kNobody;
+      s = 2 * place[row] + (s & 1);
+    });
+    Row& row = p.rows[r];
+    row.task = Contracted::kNothing;
+    if (last[r] == kNobody) {
+      row.lane_and_flags &= ~(Row::kStartIsRead | Row::kEndIsRead);
+      continue;
+    }
+    if (free.empty()) free.push_back(static_cast<uint32_t>(p.tasks++));
+    row.task = place[r] = free.back();
+    free.pop_back();
+  }
+  for (uint32_t& at : place_of) at = place[at];
+}
+
 }  // namespace
 
 Contracted Contract(const Graph& graph, const Program& whole, std::span<const TaskId> starts,
@@ -44,7 +91,7 @@ Contracted Contract(const Graph& graph, const Program& whole, std::span<const Ta
   p.more = whole.more;
   p.more_edges = whole.more_edges;
   const std::vector<uint8_t> needs = NeedsOf(graph, starts, ends);
-  out.row_of.resize(graph.size());
+  out.place_of.resize(graph.size());
   out.sums_of.resize(graph.size());
   std::vector<uint32_t> last(graph.lanes().size());  // row of the lane
   uint32_t rows = 0;
@@ -54,11 +101,11 @@ Contracted Contract(const Graph& graph, const Program& whole, std::span<const Ta
       out.sums_of[row.task] = {2 * own + 1, 2 * own + 1};
       continue;
     }
-    out.row_of[row.task] = own = rows++;
+    out.place_of[row.task] = own = rows++;
     out.sums_of[row.task] = {2 * own, 2 * own + 1};
   }
   const auto source = [&, none = 2 * static_cast<Source>(graph.size())](Source s) {
-    return s == none ? 2 * rows : 2 * out.row_of[s >> 1] + (s & 1);
+    return s == none ? 2 * rows : 2 * out.place_of[s >> 1] + (s & 1);
   };
   ReserveLarge(p.rows, rows);
   ReserveLarge(p.into, rows);
@@ -78,11 +125,11 @@ Contracted Contract(const Graph& graph, const Program& whole, std::span<const Ta
     row.lane_and_flags &= ~Row::kRemoved;
     if ((need & kEnd) != 0) row.lane_and_flags |= Row::kEndIsRead;
     if ((need & kStart) != 0) row.lane_and_flags |= Row::kStartIsRead;
-    row.task = out.row_of[row.task];
+    row.task = out.place_of[row.task];
     p.rows.push_back(row);
   }
   for (More::In& in : p.more_edges) in.source = source(in.source);
-  p.tasks = rows;
+  PlaceInstants(p, starts, ends, out.place_of);
   out.sums.resize(2 * size_t{rows} + 1);
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& t = graph.tasks()[i];
@@ -99,7 +146,7 @@ Contracted Contract(const Graph& graph, const Program& whole, std::span<const Ta
 
 Contracted PlaceOfEach(const Graph& graph) {
   Contracted each;
-  each.program.tasks = 0;
+  each.program.tasks = 1;
   each.sums.reserve(2 * graph.size() + 1);
   for (const Task& task : graph.tasks()) {
     const auto place = static_cast<uint32_t>(each.sums.size());

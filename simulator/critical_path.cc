@@ -152,25 +152,23 @@ std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeli
   return path;
 }
 
+Duration& BoundBy::Of(Resource resource) {
+  switch (resource) {
+    case Resource::kGpu:
+      return gpu;
+    case Resource::kCpu:
+      return cpu;
+    case Resource::kComm:
+      return comm;
+    case Resource::kData:
+      break;
+  }
+  return data;
+}
+
 BoundBy SumByResource(std::span<const PathSegment> path) {
   BoundBy sum;
-  for (const PathSegment& s : path) {
-    const Duration length = s.end - s.begin;
-    switch (s.resource) {
-      case Resource::kGpu:
-        sum.gpu += length;
-        break;
-      case Resource::kCpu:
-        sum.cpu += length;
-        break;
-      case Resource::kComm:
-        sum.comm += length;
-        break;
-      case Resource::kData:
-        sum.data += length;
-        break;
-    }
-  }
+  for (const PathSegment& s : path) sum.Of(s.resource) += s.end - s.begin;
   return sum;
 }
 

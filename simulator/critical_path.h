@@ -39,6 +39,7 @@ void WalkCriticalPath(const Graph& graph, const Timeline& timeline, TaskId until
 // Share of the path by resource; the four sum to its length.
 struct BoundBy {
   Duration gpu, cpu, comm, data;
+  Duration& Of(Resource resource);
 };
 BoundBy SumByResource(std::span<const PathSegment> path);
 

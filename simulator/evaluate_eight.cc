@@ -1,7 +1,8 @@
 // Eight scenarios of one structure in one pass: the rows are read once, and the eight values of
 // an instant are neighbours in memory, so that one instruction of the processor works on several.
 #include <algorithm>
-#include <vector>
+#include <cstring>
+#include <span>
 
 #include "simulator/contract.h"
 
@@ -16,94 +17,104 @@ constexpr int64_t kNever = Instant::Min().ns;  // as in evaluate.cc
 #define DD_INLINE inline
 #endif
 
+// One value a scenario.
 template <size_t kWide>
 struct alignas(kWide * sizeof(int64_t)) Instants {
-  int64_t v[kWide];
+  using V [[gnu::vector_size(kWide * sizeof(int64_t))]] = int64_t;
+  V v;
+
+  static DD_INLINE Instants Of(const int64_t* from) {
+    Instants read;
+    std::memcpy(&read.v, from, sizeof(read.v));
+    return read;
+  }
+  static DD_INLINE Instants All(int64_t value) { return {V{} + value}; }
+  DD_INLINE void To(int64_t* to) const { std::memcpy(to, &v, sizeof(v)); }
+  DD_INLINE void Raise(Instants b) { v = v > b.v ? v : b.v; }
+  friend DD_INLINE Instants operator+(Instants a, Instants b) { return {a.v + b.v}; }
+  friend DD_INLINE Instants operator+(Instants a, int64_t b) { return {a.v + b}; }
 };
 
 template <size_t kWide>
-DD_INLINE void Raise(Instants<kWide>& a, const int64_t* b, int64_t plus) {
-  for (size_t s = 0; s < kWide; ++s) a.v[s] = std::max(a.v[s], b[s] + plus);
-}
-template <size_t kWide>
-DD_INLINE void Raise(Instants<kWide>& a, const Instants<kWide>& b, const int64_t* plus) {
-  for (size_t s = 0; s < kWide; ++s) a.v[s] = std::max(a.v[s], b.v[s] + plus[s]);
-}
-
-template <size_t kWide>
-struct LaneState {
-  Instants<kWide> bound[2];  // clock, start of the last task
-};
-
-template <size_t kWide>
-DD_INLINE void EvaluateRows(const Program& p, const int64_t* sums, int64_t* start, int64_t* end) {
+DD_INLINE void EvaluateRows(const Program& p, Standing& at, size_t rows, const int64_t* sums,
+                            int64_t* instants) {
   using Values = Instants<kWide>;
-  int64_t* const columns[2] = {start, end};
-  auto at = [&](Source s) { return columns[s & 1] + size_t{s >> 1} * kWide; };
-  Values nothing;
-  std::fill_n(nothing.v, kWide, kNever);
-  std::copy_n(nothing.v, kWide, start + p.tasks * kWide);
-  std::copy_n(nothing.v, kWide, end + p.tasks * kWide);
-  std::vector<LaneState<kWide>> lanes(p.lanes, LaneState<kWide>{{nothing, nothing}});
-  const More* more = p.more.data();
-  const Into* into = p.into.data();  // each row has one: most are here because of their edges
-  for (const Row& row : p.rows) {
+  const auto value = [&](Source s) { return Values::Of(instants + size_t{s} * kWide); };
+  if (at.row == 0) {
+    at.lanes = MakeLargeArray(2 * p.lanes * kWide);
+    std::fill_n(at.lanes.get(), 2 * p.lanes * kWide, kNever);
+    Values::All(kNever).To(instants + size_t{2 * Contracted::kNothing} * kWide);
+  }
+  const More* more = p.more.data() + at.more;
+  const Into* into = p.into.data() + at.row;  // each row has one: most are here for their edges
+  int64_t* const lanes = at.lanes.get();
+  const auto next = std::span(p.rows).subspan(at.row, std::min(rows, p.rows.size() - at.row));
+  at.row += next.size();
+  for (const Row& row : next) {
     const uint32_t flags = row.lane_and_flags;
-    LaneState<kWide>& lane = lanes[flags >> Row::kLaneShift];
-    const int64_t* const duration = sums + size_t{row.task} * 2 * kWide;
-    Values begin{};
-    Raise(begin, lane.bound[flags & Row::kOverlaps].v, 0);
-    Raise(begin, at(into->source[0]), into->lag[0]);
-    Raise(begin, at(into->source[1]), into->lag[1]);
-    Values until = nothing;
-    Raise(until, at(into->source[2]), into->lag[2]);
+    // When the lane is free, and when its last task started.
+    int64_t* const lane = lanes + size_t{flags >> Row::kLaneShift} * 2 * kWide;
+    Values begin = Values::All(0);
+    begin.Raise(value(into->source[0]) + into->lag[0]);
+    begin.Raise(value(into->source[1]) + into->lag[1]);
+    Values until = value(into->source[2]) + into->lag[2];
     ++into;
     if ((flags & Row::kMore) != 0) [[unlikely]] {
-      for (int64_t& v : begin.v) v = std::max(v, more->earliest);
+      begin.Raise(Values::All(more->earliest));
       const More::In* in = p.more_edges.data();
       for (uint32_t k = more->starts_begin; k < more->ends_begin; ++k) {
-        Raise(begin, at(in[k].source), in[k].lag);
+        begin.Raise(value(in[k].source) + in[k].lag);
       }
       for (uint32_t k = more->ends_begin; k < more->ends_end; ++k) {
-        Raise(until, at(in[k].source), in[k].lag);
+        until.Raise(value(in[k].source) + in[k].lag);
       }
       ++more;
     }
-    Raise(until, begin, duration);
-    lane.bound[1] = begin;
-    Raise(lane.bound[0], until, duration + kWide);
-    if ((flags & Row::kEndIsRead) != 0) {
-      std::copy_n(until.v, kWide, end + size_t{row.task} * kWide);
-    }
-    if ((flags & Row::kStartIsRead) != 0) {
-      std::copy_n(begin.v, kWide, start + size_t{row.task} * kWide);
-    }
+    // What the lane says comes last: its next row waits for what follows from that.
+    begin.Raise(Values::Of(lane + (flags & Row::kOverlaps) * kWide));
+    until.Raise(begin + Values::Of(sums));
+    Values free = Values::Of(lane);
+    free.Raise(until + Values::Of(sums + kWide));
+    free.To(lane);
+    begin.To(lane + kWide);
+    sums += 2 * kWide;
+    int64_t* const own = instants + size_t{row.task} * 2 * kWide;
+    if ((flags & Row::kStartIsRead) != 0) begin.To(own);
+    if ((flags & Row::kEndIsRead) != 0) until.To(own + kWide);
   }
+  at.more = static_cast<size_t>(more - p.more.data());
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("avx512f"))) void EvaluateAvx512(const Program& p, const int64_t* sums,
-                                                       int64_t* start, int64_t* end) {
-  EvaluateRows<kSideBySide>(p, sums, start, end);
+__attribute__((target("avx512f"))) void EvaluateAvx512(const Program& p, Standing& at, size_t rows,
+                                                       const int64_t* sums, int64_t* instants) {
+  EvaluateRows<kSideBySide>(p, at, rows, sums, instants);
 }
-__attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, const int64_t* sums,
-                                                  int64_t* start, int64_t* end) {
-  EvaluateRows<kSideBySide>(p, sums, start, end);
+__attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, Standing& at, size_t rows,
+                                                  const int64_t* sums, int64_t* instants) {
+  EvaluateRows<kSideBySide>(p, at, rows, sums, instants);
 }
 #endif
 
 }  // namespace
 
-void EvaluateEight(const Program& p, const int64_t* sums, int64_t* start, int64_t* end) {
+void EvaluateEight(const Program& p, Standing& at, size_t rows, const int64_t* sums,
+                   int64_t* instants) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (__builtin_cpu_supports("avx512f")) return EvaluateAvx512(p, sums, start, end);
-  if (__builtin_cpu_supports("avx2")) return EvaluateAvx2(p, sums, start, end);
+  if (__builtin_cpu_supports("avx512f")) return EvaluateAvx512(p, at, rows, sums, instants);
+  if (__builtin_cpu_supports("avx2")) return EvaluateAvx2(p, at, rows, sums, instants);
 #endif
-  EvaluateRows<kSideBySide>(p, sums, start, end);
+  EvaluateRows<kSideBySide>(p, at, rows, sums, instants);
 }
 
-void EvaluateOne(const Program& p, const int64_t* sums, int64_t* start, int64_t* end) {
-  EvaluateRows<1>(p, sums, start, end);
+void EvaluateEight(const Program& p, const int64_t* sums, int64_t* instants) {
+  Standing begin;
+  EvaluateEight(p, begin, p.rows.size(), sums, instants);
+}
+
+void EvaluateOne(const Program& p, const int64_t* sums, int64_t* instants) {
+  Standing begin;
+  EvaluateRows<1>(p, begin, p.rows.size(), sums, instants);
 }
 
 }  // namespace daydream

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "simulator/draw_eight.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -46,16 +47,24 @@ class StepBatch {
     int64_t *duration, *gap;
   };
   Sums sums(TaskId task);
-  // For those who write the sums themselves: the first of all, and what it is after Reset(). Eight
-  // numbers for each, and the last is one that nobody reads.
-  int64_t* all_sums();
+  // What all sums are after Reset(), one number each, and which of them those of a task are. The
+  // last is one that nobody reads.
   std::span<const int64_t> reset_sums() const;
+  struct SumsOfTask {
+    uint32_t duration, gap;
+  };
+  SumsOfTask places(TaskId task) const;
   // Instead of the duration and the gap of the graph, in scenario `s` < kWidth. REQUIRES: once for
   // each task between two Reset().
   void Set(size_t s, TaskId task, Duration duration, Duration gap);
 
   // StepTime() of the eight scenarios.
   std::array<Duration, kWidth> Run();
+  // The same of others, whose sums are as after Reset() with what they draw: eight for each of
+  // `groups`, which says by slot what they draw. Side by side as far as the cache holds them. All
+  // scenarios are as after Reset() then.
+  std::vector<Duration> RunDrawn(const DrawnSums& drawn,
+                                 std::span<const std::vector<Choice>> groups);
   // StepTime() of the graph with tasks that take longer, each told once. All scenarios are as
   // before. What Set() asks of durations and gaps holds of what they become. O(rows + tasks given),
   // without what the eight scenarios need.

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <span>
 #include <tuple>
@@ -18,7 +19,7 @@
 namespace daydream {
 namespace {
 
-constexpr size_t kMostSteps = std::tuple_size_v<Alternatives>;
+constexpr size_t kMostSteps = std::tuple_size_v<Choice>;
 // A piece that took a hundredth or a hundred times as long was not the same piece.
 constexpr float kLeast = 0.01F, kMost = 100.0F;
 constexpr uint32_t kNone = 0xffffffff;
@@ -45,17 +46,8 @@ using Piece = std::array<uint32_t, kMostSteps>;
 struct StepSpread::Sums {
   std::vector<DrawnSum> drawn;
   std::vector<Alternatives> of;
-  std::vector<uint32_t> last;  // by sum: its last entry
-
-  uint32_t EntryOf(uint32_t sum, uint32_t slot) {
-    uint32_t& entry = last[sum];
-    if (entry == kNone || drawn[entry].slot != slot) {
-      drawn.push_back({sum, slot, entry != kNone, 0});
-      of.emplace_back();
-      entry = static_cast<uint32_t>(of.size() - 1);
-    }
-    return entry;
-  }
+  // Of those of a copy: what is other than in the recorded graph, some more than once.
+  std::vector<uint32_t> changed;
 };
 
 // The same of the recorded graph, found by the first who asks about a copy of it.
@@ -68,6 +60,22 @@ struct StepSpread::Recorded {
     uint32_t duration = kNone, gap = kNone;
   };
   std::vector<Entries> entries;  // by varying task
+  // Copies of `sums` that are not in use: to bring back what changed takes less than copying all.
+  std::vector<Sums> spare;
+
+  Sums Copy() {
+    std::lock_guard lock(mutex);
+    if (spare.empty()) return sums;
+    Sums copy = std::move(spare.back());
+    spare.pop_back();
+    return copy;
+  }
+  void GiveBack(Sums copy) {
+    for (uint32_t entry : copy.changed) copy.of[entry] = sums.of[entry];
+    copy.changed.clear();
+    std::lock_guard lock(mutex);
+    spare.push_back(std::move(copy));
+  }
 };
 
 StepSpread::StepSpread(StepSpread&&) noexcept = default;
@@ -157,34 +165,58 @@ void StepSpread::Add(size_t varying, Duration own, int64_t times, int64_t* alter
   }
 }
 
-StepSpread::Sums StepSpread::SumsOf(const Graph& graph, StepBatch& batch, Recorded* noted) const {
-  const size_t count = batch.reset_sums().size();
-  Sums sums;
-  sums.last.assign(count, kNone);
-  sums.drawn.reserve(count);  // about as many, untouched where they are fewer
-  sums.of.reserve(count);
-  const int64_t* const first = batch.all_sums();
-  if (noted != nullptr) noted->entries.resize(varying_.size());
-  for (size_t i = 0; i < varying_.size(); ++i) {
+// Parts of tasks, those that add to the same sum behind one another, and the sums in order.
+struct StepSpread::Parts {
+  struct Part {
+    uint32_t varying, sum;
+    bool gap;
+  };
+  std::vector<Part> parts;
+  void Sort(size_t sums) {
+    std::vector<uint32_t> at(sums + 1);
+    for (const Part& p : parts) ++at[p.sum + 1];
+    std::partial_sum(at.begin(), at.end(), at.begin());
+    std::vector<Part> sorted(parts.size());
+    for (const Part& p : parts) sorted[at[p.sum]++] = p;
+    parts = std::move(sorted);
+  }
+};
+
+StepSpread::Sums StepSpread::SumsOf(const Graph& graph, const StepBatch& batch,
+                                    Recorded* noted) const {
+  Parts all;
+  all.parts.reserve(2 * varying_.size());
+  for (uint32_t i = 0; i < varying_.size(); ++i) {
     const TaskId id(varying_[i].task);
     const Task& t = graph.task(id);
     if (t.removed) continue;  // takes nothing
-    const StepBatch::Sums at = batch.sums(id);
-    const auto tell = [&](const int64_t* sum, Duration own) {
-      const auto place = static_cast<uint32_t>((sum - first) / StepBatch::kWidth);
-      const uint32_t entry = sums.EntryOf(place, varying_[i].slot);
-      Add(i, own, 1, sums.of[entry].data());
-      return entry;
-    };
-    Recorded::Entries entries{tell(at.duration, t.duration)};
-    if (t.gap > Duration{}) entries.gap = tell(at.gap, t.gap);
-    if (noted != nullptr) noted->entries[i] = entries;
+    const StepBatch::SumsOfTask at = batch.places(id);
+    all.parts.push_back({i, at.duration, false});
+    if (t.gap > Duration{}) all.parts.push_back({i, at.gap, true});
+  }
+  const size_t count = batch.reset_sums().size();
+  all.Sort(count);
+  Sums sums;
+  sums.drawn.reserve(count);  // about as many, untouched where they are fewer
+  sums.of.reserve(count);
+  if (noted != nullptr) noted->entries.resize(varying_.size());
+  for (const Parts::Part& p : all.parts) {
+    const Varying& varying = varying_[p.varying];
+    if (sums.drawn.empty() || sums.drawn.back() != DrawnSum{p.sum, varying.slot}) {
+      sums.drawn.push_back({p.sum, varying.slot});
+      sums.of.emplace_back();
+    }
+    const Task& t = graph.task(TaskId(varying.task));
+    Add(p.varying, p.gap ? t.gap : t.duration, 1, sums.of.back().data());
+    if (noted == nullptr) continue;
+    Recorded::Entries& entries = noted->entries[p.varying];
+    (p.gap ? entries.gap : entries.duration) = static_cast<uint32_t>(sums.of.size() - 1);
   }
   return sums;
 }
 
 // Those of the recorded graph with what is other in the copy.
-StepSpread::Sums StepSpread::SumsOfCopy(const Graph& copy, StepBatch& batch) const {
+StepSpread::Sums StepSpread::SumsOfCopy(const Graph& copy, const StepBatch& batch) const {
   Recorded& known = *of_recorded_;
   {
     std::lock_guard lock(known.mutex);
@@ -196,7 +228,7 @@ StepSpread::Sums StepSpread::SumsOfCopy(const Graph& copy, StepBatch& batch) con
       }
     }
   }
-  Sums sums{known.sums.drawn, known.sums.of, {}};
+  Sums sums = known.Copy();
   bool gap_began = false;
   ForEachRetimed(copy, [&](TaskId t) {
     const Task &was = recorded_.task(t), &is = copy.task(t);
@@ -207,34 +239,34 @@ StepSpread::Sums StepSpread::SumsOfCopy(const Graph& copy, StepBatch& batch) con
       if (before == after) return;
       Add(varying, before, -1, sums.of[entry].data());
       Add(varying, after, 1, sums.of[entry].data());
+      sums.changed.push_back(entry);
     };
     change(at.duration, was.duration, is.duration);
     const Duration gap = std::max(is.gap, Duration{});
     if (at.gap != kNone) change(at.gap, was.gap, gap);
     gap_began |= at.gap == kNone && gap > Duration{};
   });
-  return gap_began ? SumsOf(copy, batch) : std::move(sums);
+  if (!gap_began) return sums;
+  known.GiveBack(std::move(sums));
+  return SumsOf(copy, batch, nullptr);
 }
 
 std::vector<Duration> StepSpread::Resample(const Graph& graph, StepBatch& batch,
                                            size_t count) const {
   if (steps_ < 2 || count == 0) return {};
-  Sums sums = graph.structure() != 0 ? SumsOfCopy(graph, batch) : SumsOf(graph, batch);
-  for (DrawnSum& d : sums.drawn) d.base = batch.reset_sums()[d.sum];
-  int64_t* const cells = batch.all_sums();
+  Sums sums = graph.structure() != 0 ? SumsOfCopy(graph, batch) : SumsOf(graph, batch, nullptr);
   const Draws draws = DrawSteps(count, slots_, steps_);
   const auto& different = draws.different;
-  std::vector<Duration> played;
-  std::vector<Choice> choices(slots_);
-  while (played.size() < different.size()) {
-    for (size_t s = 0; s < StepBatch::kWidth; ++s) {
-      const auto& steps = *different[std::min(played.size() + s, different.size() - 1)];
-      for (size_t slot = 0; slot < slots_; ++slot) choices[slot][s] = steps[slot];
-    }
-    DrawEight(sums.drawn, sums.of, choices, cells);
-    for (Duration d : batch.Run()) played.push_back(d);
+  std::vector<std::vector<Choice>> groups((different.size() + StepBatch::kWidth - 1) /
+                                          StepBatch::kWidth);
+  for (size_t i = 0; i < groups.size() * StepBatch::kWidth; ++i) {
+    std::vector<Choice>& choices = groups[i / StepBatch::kWidth];
+    choices.resize(slots_);
+    const auto& steps = *different[std::min(i, different.size() - 1)];
+    for (size_t slot = 0; slot < slots_; ++slot) choices[slot][i % StepBatch::kWidth] = steps[slot];
   }
-  batch.Reset();
+  const std::vector<Duration> played = batch.RunDrawn({sums.drawn, sums.of}, groups);
+  if (!sums.changed.empty()) of_recorded_->GiveBack(std::move(sums));
   std::vector<Duration> steps;
   steps.reserve(draws.draws.size());
   for (size_t d : draws.draws) steps.push_back(played[d]);

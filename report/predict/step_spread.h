@@ -41,8 +41,9 @@ class StepSpread {
   struct Recorded;
   // What a task of these times adds to its sums.
   void Add(size_t varying, Duration own, int64_t times, int64_t* alternatives) const;
-  Sums SumsOf(const Graph& graph, StepBatch& batch, Recorded* noted = nullptr) const;
-  Sums SumsOfCopy(const Graph& copy, StepBatch& batch) const;
+  struct Parts;
+  Sums SumsOf(const Graph& graph, const StepBatch& batch, Recorded* noted) const;
+  Sums SumsOfCopy(const Graph& copy, const StepBatch& batch) const;
 
   const Graph& recorded_;
   size_t steps_ = 0, slots_ = 0;
