@@ -17,6 +17,7 @@
 #include "report/questions/longer_than_elsewhere.h"
 #include "report/questions/op_stalls.h"
 #include "report/questions/recorder_findings.h"
+#include "report/questions/recording_end.h"
 #include "report/questions/time_findings.h"
 #include "report/questions/without_pause.h"
 #include "report/text/format.h"
@@ -257,6 +258,7 @@ std::string WithBoth(const Finding& f, Duration recorded, Duration steady) {
 }
 
 absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
+  const std::optional<Finding> ended = LeaveOutEnd(built.graph);
   bool held = false;
   Health health{.findings = {}, .stalls = StallsOf(built, replay, held), .steady = {}};
   DD_RETURN_IF_ERROR(KeepWhatTakesNothing(built.graph, health.stalls));
@@ -266,11 +268,13 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     TellDoubts(without->findings, replay);
     return *std::move(without);
   }
-  if (held || !health.stalls.all.empty()) {
+  if (held || ended.has_value() || !health.stalls.all.empty()) {
     DD_RETURN_IF_ERROR(CheckWithout(built.graph, health.stalls.all, replay));
   }
   MarkStalls(health.stalls, built.graph);
   health.findings = FindFindings(built, health.stalls, replay);
+  if (ended.has_value()) health.findings.push_back(*ended);
+  SortFindings(health.findings);
   DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));
   for (Finding& f : health.findings) {
     if (f.kind != FindingKind::kOpStalls || f.about != About::kStep) continue;

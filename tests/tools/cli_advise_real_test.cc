@@ -85,7 +85,7 @@ TEST_F(AdvisingOnRecordings, AllStepsAreThoseWithAMark) {
   EXPECT_NEAR(all["scenarios"][0]["step_ms"], 95.6, 0.1);
   const CliResult behind = Run("whatif --steps 5 " + trace);
   EXPECT_EQ(behind.exit, 4);
-  EXPECT_THAT(behind.err, HasSubstr("it lies beside the marked steps"));
+  EXPECT_THAT(behind.err, HasSubstr("this trace has steps 0 to 4"));
 }
 
 // Something else had the core: the step of one rank is that of all, who wait meanwhile.

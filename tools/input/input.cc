@@ -291,6 +291,8 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
     return graph.steps().size() == 1 ||
            (step > 0 && graph.steps()[step].recorded_period > Duration{} && !beside(i));
   };
+  size_t marked = count;  // steps, without what lies behind the last
+  while (marked > 1 && beside(marked - 1)) --marked;
   std::vector<bool> wanted(count, false);
   std::vector<Places> asked;
   if (list == "all") {
@@ -299,12 +301,13 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
     DD_ASSIGN_OR_RETURN(asked, ParsePlaces(list));
   }
   for (const Places& p : asked) {
-    if (p.first < before_part || p.last - before_part >= count) {
-      return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                        {.code = "E0303",
-                         .what = fmt::format("there is no step {}", p.last),
-                         .where = fmt::format("this trace has steps 0 to {}", count - 1),
-                         .fix = "daydream info TRACE lists the steps"});
+    if (p.first < before_part || p.last - before_part >= marked) {
+      return MakeStatus(
+          absl::StatusCode::kFailedPrecondition,
+          {.code = "E0303",
+           .what = fmt::format("there is no step {}", p.last),
+           .where = fmt::format("this trace has steps 0 to {}", before_part + marked - 1),
+           .fix = "daydream info TRACE lists the steps"});
     }
     for (size_t i = p.first; i <= p.last; ++i) {
       if (!has_time(i - before_part)) {
@@ -312,7 +315,8 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
                           {.code = "E0303",
                            .what = fmt::format("step {} has no time of its own", i),
                            .where = fmt::format("--steps {}", list),
-                           .why = i == 0                    ? "the recording begins within it"
+                           .why = i == 0 ? "nothing says where it begins: no mark does, or the "
+                                           "recording began within it"
                                   : beside(i - before_part) ? "it lies beside the marked steps"
                                                             : "no work was recorded in it",
                            .fix = "--steps all takes every step that has one"});
@@ -325,15 +329,32 @@ absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part
   return absl::OkStatus();
 }
 
+namespace {
+
+// The first step of a recording counts where it is named and has a mark: as of a recorder that was
+// on for it.
+std::optional<StepRange> FromTheFirst(const Steps& steps, size_t last) {
+  const bool marked =
+      steps.method == StepMethod::kMark || steps.method == StepMethod::kProfilerStep;
+  const bool lends = std::ranges::any_of(steps.steps, &Step::labelled);  // its layers to others
+  if (!marked || lends || last >= steps.steps.size() || steps.steps[0].use != StepUse::kWarmUp) {
+    return std::nullopt;
+  }
+  return StepRange{.first = 0, .last = last, .behind = last + 1 < steps.steps.size() ? 1U : 0U};
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const Trace>> PartToAsk(std::shared_ptr<const Trace> trace,
                                                        std::string_view list) {
   if (IsAuto(list)) return StandingForAll(std::move(trace));
-  if (trace->rows() <= kLongRecording || trace->ranks.size() > 1 || list == "all") return trace;
+  if (trace->ranks.size() > 1 || list == "all") return trace;
   DD_ASSIGN_OR_RETURN(const std::vector<Places> places, ParsePlaces(list));
   size_t first = SIZE_MAX, last = 0;
   for (const Places& p : places) first = std::min(first, p.first), last = std::max(last, p.last);
+  if (trace->rows() <= kLongRecording && first > 0) return trace;
   const Steps steps = FindSteps(*trace);
-  const auto range = StepsAround(steps, first, last);
+  const auto range = first == 0 ? FromTheFirst(steps, last) : StepsAround(steps, first, last);
   return range.has_value() ? PartOf(*trace, steps, *range, PartIs::kNamed) : trace;
 }
 

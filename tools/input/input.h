@@ -29,7 +29,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const Trace>>> ReadSideBySide(
     const std::vector<std::string>& files, const Args& args, Session& session);
 
 // What of a trace is asked for --steps `list`: of a long one (trace/part/part.h) the steps that
-// stand for all, or those that are named, with some around them; else all of it.
+// stand for all, or those that are named, with some around them; of one whose first step is named
+// those up to the last named; else all of it.
 absl::StatusOr<std::shared_ptr<const Trace>> PartToAsk(std::shared_ptr<const Trace> trace,
                                                        std::string_view list);
 // Both: the trace that questions are asked of. What is not asked is given back.

@@ -142,8 +142,8 @@ or a class is refused, as loading it would run code.)"},
      "when it did. Record CPU and CUDA activities together."},
     {"E0303", "there is no such step",
      "--steps names a place that the trace does not have, or one whose length nobody knows: the\n"
-     "first, within which the recording begins, and the last when nothing follows it. Places\n"
-     "count from 0; `daydream info TRACE` says how many there are and which are left out."},
+     "first, where no mark says when it begins, and one without any work. Places count from 0;\n"
+     "`daydream info TRACE` says how many there are and which are left out."},
     {"E0304", "the recorded times contradict one another",
      "Dependencies made from the recorded times form cycles: something ends before it begins,\n"
      "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"

@@ -202,6 +202,10 @@ std::shared_ptr<const Trace> PartOf(const Trace& trace, const Steps& steps, cons
                  .behind_marks = steps.behind_marks};
   for (size_t i = begin; i < end; ++i) {
     Step& step = part->steps.steps[i - begin];
+    if (is == PartIs::kNamed && i == 0 && range.first == 0 && step.use == StepUse::kWarmUp) {
+      step.use = StepUse::kMeasured;
+      step.why.clear();
+    }
     if ((range.first <= i && i <= range.last) || step.use != StepUse::kMeasured) continue;
     step.use = StepUse::kBeside;
     step.why = "it stands beside those that are asked of a long recording";

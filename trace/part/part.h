@@ -36,7 +36,8 @@ struct Part {
   double unlike() const;
 };
 
-// The rows of these steps. `steps` are FindSteps(trace). Names are shared, the rest is copied.
+// The rows of these steps. `steps` are FindSteps(trace). The first step of the recording, which is
+// warm-up, counts where it is named. Names are shared, the rest is copied.
 // O(rows of the part), and a look at the times of the others.
 std::shared_ptr<const Trace> PartOf(const Trace& trace, const Steps& steps, const StepRange& range,
                                     PartIs is);
