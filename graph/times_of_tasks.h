@@ -2,6 +2,7 @@
 // be right: gathered where its tasks are read anyway.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "graph/graph.h"
@@ -21,6 +22,8 @@ class TimesOfTasks {
   // Nor are all together too long for a replay: true of nearly all that are not. REQUIRES: all
   // tasks of the graph were added. O(edges).
   bool AreFarFromLimit(const Graph& graph) const;
+  // The same of as many tasks as were added, beside what takes `more` ns at the most. O(1).
+  bool AreFarFromLimit(size_t tasks, uint64_t more) const;
 
  private:
   void Add(int64_t v) { bits_ |= static_cast<uint64_t>(v ^ (v >> 63)); }

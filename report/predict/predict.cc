@@ -184,7 +184,7 @@ class Predictor {
       }
       return absl::OkStatus();
     };
-    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note, begun_.columns()));
+    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note, begun_.columns(), Notes()));
     if (graph.structure() != GraphCopies::kStructure) out.own = std::make_unique<Replays>(graph);
     if (graph.wiring() == 0) graph.ShareFacts(std::make_shared<GraphFacts>());
     out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
@@ -260,6 +260,13 @@ class Predictor {
     return std::ranges::any_of(scenario_, [&](const Application& a) {
       return !a.transform->stated_by_user && (scenario_.size() > 1 || a.transform->same_work);
     });
+  }
+
+  // Causes and what models did hang on each edit, and all else (CheckSteps) on steps with any.
+  EditNotes Notes() const {
+    const auto stated = [](const Application& a) { return a.transform->stated_by_user; };
+    const bool each = WantsWhy() || !std::ranges::all_of(scenario_, stated);
+    return each ? EditNotes::kKept : EditNotes::kOneAStep;
   }
 
   bool TellsWhy() const { return options_.explain && options_.why && !p_.bound; }
@@ -359,8 +366,7 @@ class Predictor {
   Doubts FindDoubts(const Outcome& out) {
     Doubts doubts{.replay = &replay_};
     const Off off = p_.step.ns > 0 ? ModelShare(&doubts.checked) : Off();
-    doubts.model = off.sigma, doubts.expected = off.mean;
-    doubts.run = kRunToRun;
+    doubts.model = off.sigma, doubts.expected = off.mean, doubts.run = kRunToRun;
     const DeviceSpec* gpu = out.graph.model_changes().device.get();
     if (gpu != nullptr && !gpu->unsure.empty()) doubts.unsure_gpu = gpu->name;
     doubts.by_host = Ratio(p_.path.cpu.Scaled(scale_), p_.step);

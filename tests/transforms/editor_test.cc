@@ -52,6 +52,19 @@ TEST(Editor, ScaleRoundsHalfToEven) {
   EXPECT_EQ(edit.changes().scaled, 1u);
 }
 
+TEST(Editor, OneEditAStepTellsWhichStepsWereEdited) {
+  ThreeKernels g;
+  for (TaskId t : {g.kernels[1], g.kernels[2]}) g.graph.mutable_task(t).step = 3;
+  Editor edit(g.graph, nullptr, EditNotes::kOneAStep);
+  edit.BeginCause("all of them");
+  edit.Scale(g.kernels, 0.5);
+  edit.Scale(g.kernels, 0.5);
+  std::vector<TaskId> edited;
+  for (const Editor::Edit& e : edit.edits()) edited.push_back(e.task);
+  EXPECT_THAT(edited, ElementsAre(g.kernels[0], g.kernels[1], g.kernels[0], g.kernels[1]));
+  EXPECT_EQ(edit.changes().scaled, 6U);
+}
+
 TEST(Editor, RemovingAKernelRemovesItsLaunch) {
   ThreeKernels g;
   EXPECT_EQ(g.Makespan(), 37);

@@ -60,6 +60,8 @@ CauseId Editor::OpenCause() { return cause_ == kNoCause ? BeginCause("edited") :
 void Editor::Touch(TaskId t, Duration duration, Duration gap) {
   if (!keeps_notes()) return;
   OpenCause();
+  const bool every = notes_ == EditNotes::kKept || edits_.empty();
+  if (!every && graph_.task(edits_.back().task).step == graph_.task(t).step) return;
   edits_.push_back({.task = t, .cause = cause_, .duration = duration, .gap = gap});
   LaneKind kind = graph_.lane(graph_.task(t).lane).lane.kind;
   Cause& cause = causes_[cause_];
@@ -94,7 +96,9 @@ std::vector<TaskId> Editor::Select(const std::function<bool(const Graph&, TaskId
 void Editor::Scale(std::span<const TaskId> tasks, double factor) {
   DD_CHECK(factor >= 0);
   if (tasks.empty()) return;
-  if (keeps_notes() && tasks.size() > edits_.size()) edits_.reserve(edits_.size() + tasks.size());
+  if (notes_ == EditNotes::kKept && tasks.size() > edits_.size()) {
+    edits_.reserve(edits_.size() + tasks.size());
+  }
   for (TaskId t : tasks) {
     const Task& task = graph_.task(t);
     const Duration after = task.duration.Scaled(factor), change = after - task.duration;

@@ -80,8 +80,9 @@ using CauseId = uint16_t;
 
 // What is kept of edits beside the graph that they make. A third of the time of many goes into it.
 enum class EditNotes : uint8_t {
-  kKept,  // what each of them changed, for what cause, and all that there is to tell
-  kNone,  // only whether something changed, and Changes::samples
+  kKept,      // what each of them changed, for what cause, and all that there is to tell
+  kOneAStep,  // the same, but of edits of tasks only one or a few of each step that has any
+  kNone,      // only whether something changed, and Changes::samples
 };
 
 class Editor {
@@ -89,7 +90,7 @@ class Editor {
   // `ends`: where to keep what tasks take at ends of parameters; nullptr: nobody asks.
   explicit Editor(Graph& graph, EndColumns* ends = nullptr, EditNotes notes = EditNotes::kKept);
   // Whether somebody reads causes, edits, notes, warnings, conditions and changes of memory.
-  bool keeps_notes() const { return notes_ == EditNotes::kKept; }
+  bool keeps_notes() const { return notes_ != EditNotes::kNone; }
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
   Changes& changes() { return changes_; }
