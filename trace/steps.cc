@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -384,8 +385,32 @@ void MarkLabelled(Steps& steps) {
   }
 }
 
+constexpr double kSlower = 1.15;
+
+// How many of the first steps take clearly longer, each of them, than all behind them but one that
+// takes clearly longer still, as a step with a stall does. At most half, and three are left.
+size_t SlowerAtFirst(std::span<const int64_t> lengths) {
+  constexpr size_t kLeft = 3;
+  const auto clearly = [](int64_t longer, int64_t than) {
+    return static_cast<double>(longer) > kSlower * static_cast<double>(than);
+  };
+  if (lengths.size() <= kLeft) return 0;
+  const size_t most = std::min(lengths.size() / 2, lengths.size() - kLeft);
+  std::vector<int64_t> behind(lengths.begin() + static_cast<std::ptrdiff_t>(most), lengths.end());
+  std::ranges::sort(behind, std::greater());
+  behind.resize(2);  // the longest
+  for (size_t first = most; first > 0; --first) {
+    const auto [least, longest] = std::ranges::minmax(lengths.first(first));
+    const bool one_stalls = clearly(behind[0], longest);
+    if (clearly(least, behind[one_stalls ? 1 : 0])) return first;
+    behind.push_back(lengths[first - 1]);
+    std::ranges::sort(behind, std::greater());
+    behind.resize(2);
+  }
+  return 0;
+}
+
 void MarkWarmUp(Steps& steps) {
-  constexpr double kSlower = 1.15;
   std::vector<Step*> left;
   for (Step& step : steps.steps) {
     if (step.use == StepUse::kMeasured) left.push_back(&step);
@@ -405,6 +430,14 @@ void MarkWarmUp(Steps& steps) {
   if (slow)
     left[0]->why = fmt::format("the first step takes {:.1f} ms, the median of the others {:.1f} ms",
                                first * 1e-6, typical * 1e-6);
+  const size_t more = SlowerAtFirst(others);
+  others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(more));
+  for (size_t i = 1; i <= more; ++i) {
+    left[i]->use = StepUse::kWarmUp;
+    left[i]->why = fmt::format("it takes {:.1f} ms, the median of those behind it {:.1f} ms",
+                               (left[i]->end - left[i]->begin).ms(),
+                               static_cast<double>(Median(others)) * 1e-6);
+  }
 }
 
 // Of several windows that were recorded, the first step of each, as far as others are left: it pays

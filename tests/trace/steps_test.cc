@@ -100,6 +100,40 @@ TEST(Steps, ASlowFirstStepIsWarmUpAndSaysSo) {
   EXPECT_EQ(steps.steps[0].why, "the first step takes 2.0 ms, the median of the others 0.5 ms");
 }
 
+// Marks that begin as the one before ends.
+std::vector<StepUse> UsesOf(const std::vector<double>& lengths) {
+  TraceSketch sketch;
+  double us = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    Launches(sketch, us, kWork);
+    sketch.Mark(sketch.Thread(), "ProfilerStep#" + std::to_string(i), us, lengths[i]);
+    us += lengths[i];
+  }
+  std::vector<StepUse> uses;
+  for (const Step& step : FindSteps(*sketch.Build()).steps) uses.push_back(step.use);
+  return uses;
+}
+
+size_t WarmUpsOf(const std::vector<double>& lengths) {
+  const std::vector<StepUse> uses = UsesOf(lengths);
+  return static_cast<size_t>(std::ranges::count(uses, StepUse::kWarmUp));
+}
+
+TEST(Steps, StepsBehindTheFirstThatTakeClearlyLongerThanAllOthersAreWarmUpToo) {
+  EXPECT_EQ(WarmUpsOf({900, 100, 100, 100, 100}), 1u);
+  EXPECT_EQ(WarmUpsOf({900, 200, 100, 100, 100}), 2u);
+  EXPECT_EQ(WarmUpsOf({900, 400, 200, 150, 100, 100, 100, 100}), 4u);
+  EXPECT_EQ(WarmUpsOf({900, 130, 120, 100, 100, 100, 100}), 3u) << "120 is clearly more than 100";
+  EXPECT_EQ(WarmUpsOf({900, 110, 100, 100, 100}), 1u) << "110 is not";
+  EXPECT_EQ(WarmUpsOf({900, 200, 100, 100}), 1u) << "three are left";
+}
+
+TEST(Steps, AStepThatIsLongAgainLaterIsNoWarmUp) {
+  EXPECT_EQ(WarmUpsOf({900, 200, 100, 100, 200, 100, 100}), 1u) << "every third step logs";
+  EXPECT_EQ(WarmUpsOf({900, 200, 100, 900, 100, 100}), 2u) << "a stall says nothing of it";
+  EXPECT_EQ(WarmUpsOf({900, 200, 100, 900, 900, 100, 100}), 1u) << "two may be of the program";
+}
+
 TEST(Steps, OptimizerStepsEndIterations) {
   TraceSketch sketch;
   double us = 0;
