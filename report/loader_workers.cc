@@ -10,7 +10,6 @@
 namespace daydream {
 namespace {
 
-constexpr size_t kLeastWaits = 3;
 // Batches that workers may have made ahead: two for each (PyTorch's default), of four workers.
 constexpr size_t kAhead = 8;
 // Of more workers, they come as many at a time; more than this many are not usual.
@@ -35,9 +34,11 @@ LoaderWait WaitIn(const Graph& graph, const LoaderScopes& loader, const Fetch& f
   return wait;
 }
 
-// A call that waited and the one before it that did, between which the workers were busy. The first
-// step that counts follows one that does not: the batch of that is the one before, but where it
-// came so much earlier that the step held the workers up, and not they the step.
+// A call that waited and the one before it that did, between which the workers were busy. Behind
+// many that found theirs ready, they had stood still, with all made that they may make ahead: this
+// batch was begun when that so many places before was received, or before the window began. The
+// first step that counts follows one that does not: the batch of that is the one before, but where
+// it came so much earlier that the step held the workers up, and not they the step.
 struct Handover {
   size_t before, at;
 };
@@ -59,19 +60,24 @@ std::optional<Handovers> FindHandovers(const Graph& graph, const std::vector<Fet
     waited.push_back(k);
   }
   const size_t usual = Median(apart);
-  if (waited.size() < kLeastWaits || usual > kMostTogether) return std::nullopt;
+  if (usual > kMostTogether) return std::nullopt;
   size_t first = 0;
   while (first < fetches.size() && !Counts(graph, fetches[first])) ++first;
   const auto time = [&](const Handover& h) {
     return Returned(graph, fetches[h.at]) - Returned(graph, fetches[h.before]);
   };
   std::vector<Handover> out;
-  for (size_t i = 1; i < waited.size(); ++i) {
-    if (waited[i] < first) continue;
-    const bool many = apart[i - 1] > std::max(kAhead, 2 * usual);
-    // What made so many ready is known.
-    const bool in_stall = HeldUpBetween(graph, fetches[waited[i - 1]], fetches[waited[i]]);
-    if (!many || in_stall) out.push_back({waited[i - 1], waited[i]});
+  for (size_t i = 0; i < waited.size(); ++i) {
+    const size_t at = waited[i];
+    if (at < first) continue;
+    size_t before = at - std::min(at, kAhead);
+    if (i > 0) {
+      const bool many = apart[i - 1] > std::max(kAhead, 2 * usual);
+      // What made so many ready is known.
+      const bool in_stall = HeldUpBetween(graph, fetches[waited[i - 1]], fetches[at]);
+      if (!many || in_stall) before = waited[i - 1];
+    }
+    if (before < at) out.push_back({before, at});
   }
   if (out.size() > 1 && out[0].before < first) {
     std::vector<Duration> others;
@@ -79,7 +85,7 @@ std::optional<Handovers> FindHandovers(const Graph& graph, const std::vector<Fet
     if (time(out[0]) > Median(others) * 2) out[0].before = first;
     if (out[0].before == out[0].at) out.erase(out.begin());
   }
-  if (out.size() + 1 < kLeastWaits) return std::nullopt;
+  if (out.empty()) return std::nullopt;
   return Handovers{*rate, std::move(out)};
 }
 

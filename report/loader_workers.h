@@ -16,9 +16,8 @@ struct LoaderWorkers {
 };
 
 // Whether the step waits for batches of loader processes over and over: next() of a loader whose
-// name tells of them waited three times or more, with few batches that lay ready in between. A
-// wait after many of them says nothing of how fast they can be made: the workers may have stood
-// still, with all made that they may make ahead. O(tasks).
+// name tells of them waited twice or more (FindLoaderRate()), mostly with few batches that lay
+// ready in between. O(tasks).
 std::optional<LoaderWorkers> FindLoaderWorkers(const Graph& graph);
 
 // Makes such waits ends of work on a lane of its own: batches come as long after one another as

@@ -53,10 +53,10 @@ struct Steps {
 
 // Finds the steps of `trace`: marked ones first, then those of annotations, then the period of the
 // launches. Labelled steps count only when fewer than three others do. Of three or more the first
-// does not count, and those behind it do not that take clearly longer than all others. Where numbers of marks are
-// missing and nothing was launched there, two windows of a profiler became one file: what lies
-// between is no step, and the first of the second window counts only if no other does. Of a trace
-// that is a part (trace/part/part.h) those that were found in the whole. O(rows).
+// does not count, and those behind it do not that take clearly longer than all others. Where
+// numbers of marks are missing and nothing was launched there, two windows of a profiler became one
+// file: what lies between is no step, and the first of the second window counts only if no other
+// does. Of a trace that is a part (trace/part/part.h) those that were found in the whole. O(rows).
 Steps FindSteps(const Trace& trace);
 
 }  // namespace daydream

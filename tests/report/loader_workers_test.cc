@@ -19,28 +19,42 @@ namespace {
 
 constexpr std::string_view kNext = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
 
-// A step is next(), a launch, a kernel of 10 ms and the wait for it. Loader processes hand over
-// `together` batches every 30 ms for each of them; the others lie ready.
-BuiltGraph BuildLoader(int steps, int together, double batch_us = 30'000,
-                       std::string_view next = kNext) {
-  constexpr double kReady = 100, kKernel = 10'000;
+// A step is next(), a launch, a kernel and the wait for it. Loader processes hand over
+// `together` batches every 30 ms for each of them; the others lie ready, which are received in
+// `ready_us`, and so do the `at_first`.
+struct LoaderRun {
+  int steps = 12, together = 1, at_first = 0;
+  double batch_us = 30'000, ready_us = 100, kernel_us = 10'000;
+  std::string_view next = kNext;
+};
+
+BuiltGraph BuildRun(const LoaderRun& run) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
   double now = 0, came = 0;
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < run.steps; ++step) {
     const double begin = now;
-    if (step % together == 0) came += batch_us * together;
-    const double received = std::max(now + kReady, came);
-    s.Mark(cpu, next, now, received - now);
+    if (step < run.at_first) {
+      came = now;
+    } else if (step % run.together == 0) {
+      came += run.batch_us * run.together;
+    }
+    const double received = std::max(now + run.ready_us, came);
+    s.Mark(cpu, run.next, now, received - now);
     s.Op(cpu, "aten::linear", received + 10, 100);
-    s.Launch(cpu, gpu, "gemm", received + 20, 10, received + 35, kKernel);
-    s.Call(cpu, "cudaDeviceSynchronize", received + 120, kKernel - 80);
-    now = received + kKernel + 60;
+    s.Launch(cpu, gpu, "gemm", received + 20, 10, received + 35, run.kernel_us);
+    s.Call(cpu, "cudaDeviceSynchronize", received + 120, run.kernel_us - 80);
+    now = received + run.kernel_us + 60;
     s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
   }
   auto built = BuildGraph(s.Build());
   EXPECT_TRUE(built.ok()) << built.status();
   return *std::move(built);
+}
+
+BuiltGraph BuildLoader(int steps, int together, double batch_us = 30'000,
+                       std::string_view next = kNext) {
+  return BuildRun({.steps = steps, .together = together, .batch_us = batch_us, .next = next});
 }
 
 Duration PlayedStep(const Graph& graph) {
@@ -185,6 +199,32 @@ TEST(LoaderWorkers, OneIsSlowerThanEightWhereBatchesDifferMore) {
 
 TEST(LoaderWorkers, AWaitOnceInAWhileIsNoRate) {
   EXPECT_FALSE(FindLoaderWorkers(BuildLoader(120, 40).graph).has_value());
+}
+
+TEST(LoaderWorkers, TwoWaitsAreEnough) {
+  const BuiltGraph built = Steady(BuildLoader(9, 4));
+  ASSERT_TRUE(FindLoaderWorkers(BuildLoader(9, 4).graph).has_value());
+  const double step = PlayedStep(built.graph).ms();
+  for (const char* opt : {"speedup(kind:kernel,by=2)", "free-gpu"}) {
+    EXPECT_NEAR(StepWith(built.graph, opt).ms(), step, 0.1 * step) << opt;
+  }
+  EXPECT_NEAR(StepWith(built.graph, "prefetch(workers=8,recorded=4)").ms(), 15, 1);
+}
+
+// The first batch that it waits for was begun when that 8 places before was received.
+TEST(LoaderWorkers, ThoseThatSlowDownAreWaitedForLongerByAFasterGpu) {
+  const BuiltGraph built = Steady(BuildRun({.steps = 24, .at_first = 12}));
+  const double step = PlayedStep(built.graph).ms(), saved = 5;
+  EXPECT_NEAR(StepWith(built.graph, "speedup(kind:kernel,by=2)").ms(), step - 4 * saved / 23, 0.3)
+      << "four of twelve steps without a wait are shorter";
+}
+
+TEST(LoaderWorkers, ReceivingABatchIsNoWait) {
+  const LoaderRun received = {.batch_us = 1'000, .ready_us = 1'600, .kernel_us = 100'000};
+  EXPECT_FALSE(FindLoaderWorkers(BuildRun(received).graph).has_value()) << "1.6 % of the step";
+  LoaderRun waited = received;
+  waited.kernel_us = 20'000;
+  EXPECT_TRUE(FindLoaderWorkers(BuildRun(waited).graph).has_value()) << "7 % of it";
 }
 
 // Of the note "... hand one over every X ms": X.

@@ -89,14 +89,14 @@ struct LoaderRate {
 // The mean between the first and the last call that waited as calls usually do, at least half as
 // long as the mean: what lay ready when the window began says nothing of how fast more are made.
 // Of it from one such call to the next without a stall in between (HeldUpBetween()). None when no
-// two did.
+// two did, or when calls take less than a fiftieth of it: they receive what is ready.
 std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches);
 // True when loader processes make the batches, as far as names tell: next() only waits for them.
 bool HasWorkers(const Graph& graph, const Fetch& fetch);
 // True when names tell that next() makes the batch itself.
 bool HasNoWorkers(const Graph& graph, const Fetch& fetch);
-// True when most calls took no longer than receiving a batch that is ready takes, or when one of
-// three or more waited that long for its batch and no other did (no FindLoaderRate()).
+// True when there is no FindLoaderRate(), and most calls took no longer than receiving a batch that
+// is ready takes, or three or more count.
 bool FindsBatchesReady(const Graph& graph, const std::vector<Fetch>& fetches);
 
 }  // namespace daydream

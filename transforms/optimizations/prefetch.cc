@@ -130,9 +130,9 @@ class Prefetch {
         edit_.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kData; });
     if (made_.empty() && FindsBatchesReady(graph(), fetches_)) {
       DD_RETURN_IF_ERROR(CheckNotFewer());
-      fetches_.clear();
       edit_.changes().notes.push_back(
-          "the recorded run has loader workers already, and never waits for them");
+          fmt::format("the recorded run has loader workers already, and {}", HowOften()));
+      fetches_.clear();
       return absl::OkStatus();
     }
     if (params_["recorded"] == 0) {
@@ -147,6 +147,12 @@ class Prefetch {
     return absl::OkStatus();
   }
 
+  std::string_view HowOften() const {
+    const auto waited = [&](const Fetch& f) { return Counts(graph(), f) && Waited(graph(), f); };
+    return std::ranges::any_of(fetches_, waited) ? "hardly ever waits for them"
+                                                 : "never waits for them";
+  }
+
   // Workers that never kept the step waiting may be more than it takes, and how many it takes is
   // not known.
   absl::Status CheckNotFewer() const {
@@ -158,8 +164,9 @@ class Prefetch {
          .what = recorded > 0
                      ? fmt::format("prefetch: workers = {:g} instead of {:g} cannot be judged",
                                    params_["workers"], recorded)
-                     : "prefetch: the recorded run has loader workers, of unknown number, and "
-                       "never waits for them; fewer cannot be judged",
+                     : fmt::format("prefetch: the recorded run has loader workers, of unknown "
+                                   "number, and {}; fewer cannot be judged",
+                                   HowOften()),
          .why = "how long a batch takes is not in this trace",
          .fix = recorded > 0 ? "record a run with fewer workers, or with num_workers=0"
                              : "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded "
