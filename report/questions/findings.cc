@@ -8,7 +8,6 @@
 
 #include "base/median.h"
 #include "report/lane_rows.h"
-#include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/copy_findings.h"
 #include "report/questions/delay_findings.h"
@@ -17,6 +16,7 @@
 #include "report/questions/launch_findings.h"
 #include "report/questions/limit_findings.h"
 #include "report/questions/loader_findings.h"
+#include "report/questions/long_call.h"
 #include "report/questions/mark_findings.h"
 #include "report/questions/name_findings.h"
 #include "report/questions/op_stalls.h"
@@ -29,8 +29,6 @@
 #include "report/unequal_steps.h"
 #include "report/windows.h"
 #include "trace/part/part.h"
-#include "transforms/analysis/host_calls.h"
-#include "transforms/analysis/loader.h"
 
 namespace daydream {
 namespace {
@@ -103,10 +101,16 @@ class Findings {
   // What is said of steps, where there are some.
   void FindInSteps() {
     TellBusyBefore();
-    FindLongCall();
     for (Finding& f : FindingsOfOpStalls(graph_)) out_.push_back(std::move(f));
-    if (auto some = FindingOfSomeSteps(graph_, stalls_, StepsDiffer()))
+    std::vector<bool> told = taken_out_;
+    if (auto some = FindingOfSomeSteps(graph_, stalls_, StepsDiffer())) {
       out_.push_back(*std::move(some));
+      for (const Stall& s : stalls_.waits) told[s.task.index()] = true;
+    }
+    const Duration step = steps_ == 1 ? step_ - stalls_.taken : step_;
+    if (auto call = FindingOfLongCall(graph_, counts_, told, step)) {
+      out_.push_back(*std::move(call));
+    }
     for (Finding& f : FindingsOfCopies(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
     }
@@ -157,7 +161,7 @@ class Findings {
               .where = fmt::format("{} on {}", first->what, At(first->task)),
               .time = taken,
               .share = ShareOf(taken, stalls_.time),
-              .fix = std::string(AdviceOn(graph_).later)};
+              .fix = WhatToDoAbout(*first)};
     f.text = named;
     if (stalls_.no_step) {
       const bool pauses = std::ranges::all_of(
@@ -172,49 +176,17 @@ class Findings {
     out_.push_back(std::move(f));
   }
 
+  // Warming up helps where something starts or is made for the first time.
+  std::string WhatToDoAbout(const Stall& s) const {
+    const bool starts = s.kind != StallKind::kOutside && s.kind != StallKind::kCall;
+    return steps_ == 1 || starts ? std::string(AdviceOn(graph_).later)
+                                 : "see what the program does there (a checkpoint, a log, a wait "
+                                   "for others); record steps without it, or more of them";
+  }
+
   void TellBusyBefore() {
     if (steps_ > 1) return;
     if (auto busy = FindingOfBusyBefore(graph_, counts_, step_)) out_.push_back(*std::move(busy));
-  }
-
-  void FindLongCall() {
-    const RecordedLaunches launches = FindLaunches(graph_);
-    TaskId longest;
-    for (size_t i = 0; i < graph_.size(); ++i) {
-      const Task& t = graph_.tasks()[i];
-      const bool host = t.kind == TaskKind::kHost || t.kind == TaskKind::kCall;
-      if (!host || t.removed || !Counts(t) || taken_out_[i]) continue;
-      if (steps_ > 1 && !launches.Around(t.recorded_start)) continue;  // in no step's period
-      if (!longest.valid() || t.duration > graph_.task(longest).duration) longest = TaskId(i);
-    }
-    if (!longest.valid()) return;
-    const Task& t = graph_.task(longest);
-    const Duration step = steps_ == 1 ? step_ - stalls_.taken : step_;
-    if (t.duration * 2 < step) return;
-    const Scope* scope = graph_.ScopeOf(longest);
-    const ScopeId loader = LoaderScopes(graph_).Around(t.scope);
-    const bool loads = loader.valid();
-    if (loads && FindLoaderWorkers(graph_).has_value()) return;  // a finding of its own
-    const bool named =
-        t.kind == TaskKind::kCall || (scope != nullptr && scope->kind == EventKind::kOp) || loads;
-    const std::string name = named ? fmt::format("one call of {}", graph_.TaskName(longest))
-                                   : std::string("one stretch of host time outside of operators");
-    out_.push_back({.kind = FindingKind::kLongCall,
-                    .about = About::kPredictions,
-                    .text = fmt::format("{} takes {}, more than half of a step", Printable(name),
-                                        Time(t.duration)),
-                    .where = fmt::format("{} on {}", graph_.TaskName(longest), At(longest)),
-                    .time = t.duration,
-                    .share = ShareOf(t.duration, step),
-                    .fix = loads ? WhatToDoAboutBatch(loader)
-                                 : "see what it does there: daydream summary --by host; if it "
-                                   "happens once, record later"});
-  }
-
-  std::string WhatToDoAboutBatch(ScopeId loader) const {
-    return HasWorkers(graph_, {.scope = loader})
-               ? "one batch came late: see what its worker did (a slow file, a busy core)"
-               : "let workers make batches ahead: --opt prefetch tells the gain";
   }
 
   // Under torch.backends.cudnn.benchmark the first call of a convolution runs every algorithm.

@@ -57,8 +57,10 @@ class RecordFindings {
 
  private:
   void Add(FindingKind kind, std::string text, double share, std::string_view fix) {
+    // In another unit, the step itself is.
+    const About about = kind == FindingKind::kUnits ? About::kStep : About::kPredictions;
     out_.push_back({.kind = kind,
-                    .about = About::kPredictions,
+                    .about = about,
                     .text = std::move(text),
                     .where = {},
                     .time = {},

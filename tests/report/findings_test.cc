@@ -20,6 +20,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
+using testing::Not;
 
 struct Judged {
   BuiltGraph built;
@@ -270,6 +271,22 @@ TEST(Findings, AnOperatorOfMoreThanHalfOfEveryStepIsOne) {
   const Judged j = Judge(s);
   ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kLongCall)));
   EXPECT_THAT(j.health.findings[0].where, HasSubstr("aten::nonzero"));
+}
+
+TEST(Findings, AThreadThatWaitsForWorkIsNone) {
+  TraceSketch s;
+  AddSteps(s, "aten::relu", {0, 0, 0, 0, 0});
+  const LaneId metrics = s.Thread(2);
+  for (int step = 0; step < 5; ++step) s.Mark(metrics, "metrics", 3000 * step + 100, 300);
+  EXPECT_TRUE(Judge(s).health.findings.empty());
+}
+
+TEST(Findings, WhatIsLongerInSomeStepsIsToldOnce) {
+  TraceSketch s;
+  AddSteps(s, "aten::relu", {0, 0, 0, 90'000, 0, 0, 90'000, 0});
+  const std::vector<Finding> found = Judge(s).health.findings;
+  EXPECT_THAT(found, Contains(IsOf(FindingKind::kSomeSteps)));
+  EXPECT_THAT(found, Not(Contains(IsOf(FindingKind::kLongCall))));
 }
 
 TEST(Findings, CopiesWithoutGpuRecordsDoSo) {

@@ -113,6 +113,7 @@ TEST(RecordFindings, TimesInAnotherUnit) {
   ExpectOne(Found(100, 0.005, Nothing), FindingKind::kUnits,
             "half of the launches take 5 ns or less");
   ExpectOne(Found(100, 0.9, Nothing), FindingKind::kUnits, "half of the launches take 900 ns or");
+  EXPECT_EQ(Found(100, 0.9, Nothing)[0].about, About::kStep) << "it is in that unit, too";
   EXPECT_THAT(Found(100, 1.3, Nothing), IsEmpty());
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
