@@ -14,15 +14,16 @@ namespace {
 
 class Repeated {
  public:
+  // `tasks` and `edges` are those of the steps, one step after the other, and so is `order`.
   Repeated(const Graph& source, const Graph& empty, std::span<const int32_t> place,
            std::span<const TaskId> tasks, std::span<const TaskId> order,
-           std::span<const uint32_t> edges, uint16_t step, int times)
+           std::span<const uint32_t> edges, StepRun run, int times)
       : source_(source),
         place_(place),
         tasks_(tasks),
         order_(order),
         edges_(edges),
-        step_(step),
+        run_(run),
         times_(times),
         result_(empty) {}
 
@@ -38,42 +39,50 @@ class Repeated {
   }
 
  private:
+  size_t Lanes() const { return source_.lanes().size(); }
+
   void FindLanes() {
-    first_of_lane_.resize(source_.lanes().size() + 1);
-    for (TaskId t : tasks_) ++first_of_lane_[source_.task(t).lane.index() + 1];
+    first_of_lane_.resize(run_.steps * Lanes() + 1);
+    for (TaskId t : tasks_) {
+      const Task& task = source_.task(t);
+      ++first_of_lane_[(task.step - run_.first) * Lanes() + task.lane.index() + 1];
+    }
     std::partial_sum(first_of_lane_.begin(), first_of_lane_.end(), first_of_lane_.begin());
   }
 
   void CopyTasks(int copy) {
-    uint16_t step = result_.AddStep({.label = source_.steps()[step_].label,
-                                     .measured = copy > 0,
-                                     .recorded_period = source_.steps()[step_].recorded_period});
+    std::vector<uint16_t> made_steps;
+    for (size_t s = run_.first; s < run_.first + run_.steps; ++s) {
+      const GraphStep& step = source_.steps()[s];
+      made_steps.push_back(result_.AddStep(
+          {.label = step.label, .measured = copy > 0, .recorded_period = step.recorded_period}));
+    }
     for (TaskId t : tasks_) {
       Task task = source_.task(t);
-      task.step = step;
+      task.step = made_steps[task.step - run_.first];
       if (copy > 0) task.earliest = {};
       const TaskId made = result_.Append(task);
       if (task.kind == TaskKind::kCollective) result_.SetTransfer(made, source_.Transfer(t));
     }
   }
 
-  // The task in copy `copy` that stands where `t` stands, seen from step step_; None when it would
-  // be before the first copy or after the last.
+  // The task in copy `copy` that stands where `t` stands, seen from the steps of the run; None when
+  // it would be before the first copy.
   TaskId Standing(TaskId t, int copy) const {
-    const int at = copy + static_cast<int>(source_.task(t).step) - static_cast<int>(step_);
-    const size_t lane = source_.task(t).lane.index();
-    const auto end = static_cast<ptrdiff_t>(first_of_lane_[lane + 1]);
-    const ptrdiff_t place = end + place_[t.index()];
-    if (at < 0 || at >= times_ || place < static_cast<ptrdiff_t>(first_of_lane_[lane])) {
-      return TaskId::None();
-    }
-    return TaskId(static_cast<size_t>(at) * tasks_.size() + static_cast<size_t>(place));
+    const auto steps = static_cast<int>(run_.steps);
+    int step = static_cast<int>(source_.task(t).step) - static_cast<int>(run_.first);
+    for (; step < 0; step += steps) --copy;
+    if (copy < 0) return TaskId::None();
+    const size_t lane = static_cast<size_t>(step) * Lanes() + source_.task(t).lane.index();
+    const ptrdiff_t place = static_cast<ptrdiff_t>(first_of_lane_[lane + 1]) + place_[t.index()];
+    if (place < static_cast<ptrdiff_t>(first_of_lane_[lane])) return TaskId::None();
+    return TaskId(static_cast<size_t>(copy) * tasks_.size() + static_cast<size_t>(place));
   }
 
   void CopyEdges(int copy) {
     for (uint32_t e : edges_) {
       Edge edge = source_.edges()[e];
-      if (source_.task(edge.from).step > step_) continue;
+      if (source_.task(edge.from).step > source_.task(edge.to).step) continue;
       edge.from = Standing(edge.from, copy);
       edge.to = Standing(edge.to, copy);
       if (edge.from.valid() && edge.to.valid()) result_.AddEdge(edge);
@@ -92,13 +101,13 @@ class Repeated {
 
   const Graph& source_;
   const std::span<const int32_t> place_;
-  const std::span<const TaskId> tasks_;  // of the step: so many has each copy
+  const std::span<const TaskId> tasks_;  // of the run: so many has each copy
   const std::span<const TaskId> order_;  // the same, each behind those that it depends on; or none
   const std::span<const uint32_t> edges_;
-  const uint16_t step_;
+  const StepRun run_;
   const int times_;
   Graph result_;
-  std::vector<size_t> first_of_lane_;  // of tasks_, the first that is of this lane
+  std::vector<size_t> first_of_lane_;  // of tasks_, the first that is of this step and lane
 };
 
 }  // namespace
@@ -151,13 +160,14 @@ StepRepeater::StepRepeater(const Graph& graph)
   }
 }
 
-Graph StepRepeater::Repeat(uint16_t step, int times) const {
-  const size_t tasks = tasks_begin_[step], edges = edges_begin_[step];
-  const size_t count = tasks_begin_[step + 1] - tasks;
+Graph StepRepeater::Repeat(StepRun run, int times) const {
+  const size_t end = run.first + run.steps;
+  const size_t tasks = tasks_begin_[run.first], edges = edges_begin_[run.first];
+  const size_t count = tasks_begin_[end] - tasks;
   const auto order = order_.empty() ? std::span<const TaskId>() : std::span(order_);
   return Repeated(source_, empty_, place_, std::span(tasks_).subspan(tasks, count),
                   order.empty() ? order : order.subspan(tasks, count),
-                  std::span(edges_).subspan(edges, edges_begin_[step + 1] - edges), step, times)
+                  std::span(edges_).subspan(edges, edges_begin_[end] - edges), run, times)
       .Run();
 }
 
@@ -170,7 +180,7 @@ absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times) {
     return InvalidArgument("no step {} to repeat {} times (the graph has {} steps)", step, times,
                            graph.steps().size());
   }
-  return StepRepeater(graph).Repeat(step, times);
+  return StepRepeater(graph).Repeat({.first = step}, times);
 }
 
 }  // namespace daydream

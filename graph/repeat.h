@@ -1,5 +1,6 @@
-// One step, played over and over: the steady state that a long run of this step would reach. Used
-// where a trace holds one usable step, and to ask whether a step predicts the next one.
+// One step, or some that follow one another, played over and over: the steady state that a long run
+// of these would reach. Used where a trace holds one usable step, and to ask whether steps predict
+// the next ones.
 #pragma once
 
 #include <span>
@@ -19,13 +20,18 @@ namespace daydream {
 inline constexpr int kMostCopies = 60000;  // Task::step has 16 bits
 absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times);
 
+struct StepRun {
+  size_t first = 0, steps = 1;
+};
+
 // The same for several steps of one graph, whose tasks and edges are sorted by step once.
 class StepRepeater {
  public:
   explicit StepRepeater(const Graph& graph);  // keeps a reference; O(tasks + edges)
-  // REQUIRES: there is such a step, times > 0. O(tasks and edges of the step x times + lanes), and
-  // what its queue edges take.
-  Graph Repeat(uint16_t step, int times) const;
+  // All steps of the run, over and over. An edge from a step before the run comes from the step
+  // that is as many before in the copies. REQUIRES: there are such steps, times > 0. O(tasks and
+  // edges of the run x times + lanes x steps), and what its queue edges take.
+  Graph Repeat(StepRun run, int times) const;
   // The tasks of the step, as they stand in each repetition.
   std::span<const TaskId> TasksOf(uint16_t step) const;
 

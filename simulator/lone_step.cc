@@ -66,7 +66,7 @@ LoneStep::LoneStep(const Graph& graph, size_t step) {
   const StepRepeater repeater(graph);
   const std::span<const TaskId> tasks = repeater.TasksOf(static_cast<uint16_t>(step));
   tasks_.assign(tasks.begin(), tasks.end());
-  rounds_ = repeater.Repeat(static_cast<uint16_t>(step), static_cast<int>(kRounds));
+  rounds_ = repeater.Repeat({.first = step}, static_cast<int>(kRounds));
   const std::vector<TaskId> unawaited = Unawaited(graph, step);
   if (unawaited.empty()) return;
   std::vector<size_t> place(graph.size());

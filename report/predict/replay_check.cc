@@ -66,7 +66,12 @@ ReplayCheck::Worst ReplayCheck::worst() const {
   if (no_step.ok() && std::fabs(typical) > kFarOff) {
     ask(typical, "with typical lags the replay is off by");
   }
-  if (repeated.has_value()) ask(repeated->error, "steps played by themselves are off by");
+  if (repeated.has_value() && repeated->runs.has_value()) {
+    const RunsOff& runs = *repeated->runs;
+    ask(runs.error, fmt::format("runs of {} steps played by themselves are off by", runs.steps));
+  } else if (repeated.has_value()) {
+    ask(repeated->error, "steps played by themselves are off by");
+  }
   if (crossed.has_value()) ask(crossed->error, "steps with the lags of the others are off by");
   return worst;
 }
@@ -86,7 +91,10 @@ ReplayCheck::Worst ReplayCheck::worst_step() const {
 std::string ReplayCheck::step_doubt() const {
   const Worst found = worst_step();
   if (found.error <= kFails || !no_step.ok()) return "";
-  return found.what + (worst().error > kFails ? "" : " (the mean of the steps is not)");
+  if (worst().error > kFails) return found.what;
+  const bool runs = repeated.has_value() && repeated->runs.has_value();
+  return found.what + (runs ? fmt::format(" (runs of {} steps are not)", repeated->runs->steps)
+                            : " (the mean of the steps is not)");
 }
 
 std::string ReplayCheck::baseline_doubt() const {

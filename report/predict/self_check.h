@@ -9,6 +9,12 @@
 
 namespace daydream {
 
+// Steps that follow one another, played as one: what each leaves to the next is in it.
+struct RunsOff {
+  double error = 0;  // signed share
+  size_t steps = 0;  // of a run
+};
+
 // Steps played in a way that the recording does not dictate, against what they took.
 struct StepTest {
   double error = 0;  // signed share: mean of the steps as played / as measured - 1
@@ -16,6 +22,7 @@ struct StepTest {
   // The step that is furthest off: "ProfilerStep#12", and its own signed error.
   std::string worst_step;
   double worst = 0;
+  std::optional<RunsOff> runs;  // of RepeatTest() alone
 };
 
 // How far the step shrinks, as a share of it, when delays that no rule explains take no time: what
@@ -26,6 +33,10 @@ std::optional<double> UnexplainedShare(const Graph& graph, Duration step);
 // that step took. Of several, not the last, behind which the host does what ends a recording. At
 // most 8 steps, evenly chosen, fewer of graphs with more than 500,000 tasks. None where none can be
 // asked.
+// A host that is ahead of its GPU in a long step hides a short one behind it, so that each by
+// itself takes longer than both did. Where the mean is off by more than 3 %, the first half of the
+// steps is played as often, one after the other, and the second half: `runs`. None where fewer than
+// four follow one another.
 std::optional<StepTest> RepeatTest(const Graph& graph);
 
 // All counted steps at once, each with the lags, gaps and unexplained delays that the same places

@@ -85,6 +85,51 @@ TEST(SelfCheck, AStepThatTookLongerThanItCanFailsByItself) {
   EXPECT_NEAR(repeated->worst, -0.5, 1e-6);
 }
 
+// The host takes 100 us a step, and the GPU 160 and 20 in turn.
+Graph StepsInTurn(size_t steps) {
+  std::string text = "lane cpu thread\nlane gpu stream\n";
+  for (size_t i = 0; i < steps; ++i) text += fmt::format("step \"{}\" period 100us\n", i);
+  for (size_t i = 0; i < steps; ++i) {
+    text += fmt::format(
+        "h{0} cpu host 100us \"op\" step={0}\n"
+        "k{0} gpu kernel {1}us \"gemm\" step={0} after h{0} launch +5us\n",
+        i, i % 2 == 0 ? 160 : 20);
+  }
+  auto graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << Message(graph.status());
+  if (!graph.ok()) return {};
+  const std::vector<Duration> periods = StepPeriods(*graph, Simulate(*graph).value());
+  for (size_t s = 1; s < steps; ++s) graph->mutable_step(s).recorded_period = periods[s - 1];
+  return *std::move(graph);
+}
+
+// A long step leaves the next one a host that is ahead, which hides it.
+TEST(SelfCheck, RunsOfStepsDecideWhereStepsLeaveSlackToTheNext) {
+  Graph graph = StepsInTurn(9);
+  ReplayCheck check;
+  check.repeated = RepeatTest(graph);
+  ASSERT_TRUE(check.repeated.has_value());
+  EXPECT_NEAR(check.repeated->error, 0.30, 0.01) << "(160 + 100) / 2 for 100";
+  ASSERT_TRUE(check.repeated->runs.has_value());
+  EXPECT_EQ(check.repeated->runs->steps, 4u);
+  EXPECT_NEAR(check.repeated->runs->error, 0, 1e-9);
+  EXPECT_EQ(check.baseline_doubt(), "");
+  EXPECT_THAT(check.step_doubt(), testing::HasSubstr("(runs of 4 steps are not)"));
+}
+
+// What no rule explains in all of them fails in runs, too.
+TEST(SelfCheck, RunsOfStepsThatTookLongerThanTheyCanFail) {
+  Graph graph = StepsInTurn(9);
+  for (size_t s = 1; s < 9; ++s) graph.mutable_step(s).recorded_period += Duration::Us(50);
+  ReplayCheck check;
+  check.repeated = RepeatTest(graph);
+  ASSERT_TRUE(check.repeated.has_value());
+  EXPECT_NEAR(check.repeated->error, 130.0 / 150 - 1, 0.01);
+  ASSERT_TRUE(check.repeated->runs.has_value());
+  EXPECT_NEAR(check.repeated->runs->error, 100.0 / 150 - 1, 1e-6);
+  EXPECT_THAT(check.baseline_doubt(), testing::HasSubstr("runs of 4 steps"));
+}
+
 TEST(SelfCheck, OneStepHasNoOthersToBorrowFrom) {
   const auto graph = ParseGraph("lane a thread\nlane s stream\nstep \"0\"\nx a host 5ns\n");
   ASSERT_TRUE(graph.ok());

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/repeat.h"
+#include "graph/text.h"
+#include "simulator/simulate.h"
 #include "simulator/step_batch.h"
 #include "tests/graph/built_sketch.h"
 
@@ -180,6 +183,24 @@ TEST(LoneStep, WorkThatIsKnownOnBothSidesTellsWhereAStepEnds) {
     }
     EXPECT_EQ(LoneStepOf(graph).has_value(), !launched);
   }
+}
+
+// Each host waits for the kernel of the step before, the first of a run for that of the last.
+TEST(RepeatStep, StepsOfARunStandBehindOneAnother) {
+  std::string text = "lane cpu thread\nlane gpu stream\nstep \"0\"\nstep \"1\"\nstep \"2\"\n";
+  for (int i = 0; i < 3; ++i) {
+    text += fmt::format("h{0} cpu host 2us \"op\" step={0}", i);
+    text += i == 0 ? "\n" : fmt::format(" after k{}\n", i - 1);
+    text += fmt::format("k{0} gpu kernel {1}us \"gemm\" step={0} after h{0} launch +5us\n", i,
+                        i == 1 ? 10 : 50);
+  }
+  const auto graph = ParseGraph(text);
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  const Graph runs = StepRepeater(*graph).Repeat({.first = 1, .steps = 2}, 3);
+  EXPECT_EQ(runs.steps().size(), 6u);
+  const std::vector<Duration> periods = StepPeriods(runs, Simulate(runs).value());
+  ASSERT_EQ(periods.size(), 5u);
+  EXPECT_EQ(periods[3] + periods[4], Duration::Us(2 + 5 + 10 + 2 + 5 + 50));
 }
 
 }  // namespace

@@ -189,6 +189,10 @@ std::string ChecksLine(const ReplayCheck& r) {
       text +=
           fmt::format(" ({} {})", Printable(test->worst_step), FormatSignedPercent(test->worst));
     }
+    if (test->runs.has_value()) {
+      text += fmt::format(", runs of {} steps {}", test->runs->steps,
+                          FormatSignedPercent(test->runs->error));
+    }
     parts.push_back(std::move(text));
   };
   add(r.repeated, "each step by itself");

@@ -124,7 +124,12 @@ void WriteTest(std::string_view key, const std::optional<StepTest>& test, JsonWr
   }
   json.BeginInlineObject().Key("error_pct").Rounded(Percent(test->error), 4);
   json.Key("steps").UInt(test->steps).Key("worst_step").String(test->worst_step);
-  json.Key("worst_error_pct").Rounded(Percent(test->worst), 4).EndObject();
+  json.Key("worst_error_pct").Rounded(Percent(test->worst), 4);
+  if (test->runs.has_value()) {
+    json.Key("runs_error_pct").Rounded(Percent(test->runs->error), 4);
+    json.Key("steps_of_run").UInt(test->runs->steps);
+  }
+  json.EndObject();
 }
 
 // The checks beside the unchanged replay, and the one of all that is furthest off.
