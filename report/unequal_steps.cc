@@ -12,7 +12,7 @@
 namespace daydream {
 namespace {
 
-constexpr double kWorthNaming = 0.2;
+constexpr double kWorthNaming = 0.2, kMostly = 0.8;
 
 double MeanTime(const std::vector<double>& values) {
   double sum = 0;
@@ -97,22 +97,33 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
   double variance = 0;
   for (double l : length) variance += (l - mean) * (l - mean);
   if (variance <= 0) return std::nullopt;
-  std::optional<UnequalWork> best;
-  for (const auto& [key, steps] : work) {
+  const auto share_of = [&](const std::vector<double>& steps) {
     const double middle = MeanTime(steps);
     double together = 0;
     for (size_t i = 0; i < steps.size(); ++i) together += (steps[i] - middle) * (length[i] - mean);
-    const double share = together / variance;
+    return together / variance;
+  };
+  const auto told = [&](std::string name, double share, const std::vector<double>& steps) {
+    const auto [least, most] = std::ranges::minmax(steps);
+    return UnequalWork{.name = std::move(name),
+                       .share = std::min(share, 1.0),
+                       .least = Duration::FromDouble(least),
+                       .most = Duration::FromDouble(most)};
+  };
+  std::optional<UnequalWork> best;
+  std::vector<double> gpu_work(counted.size());
+  for (const auto& [key, steps] : work) {
+    for (size_t i = 0; key.first && i < steps.size(); ++i) gpu_work[i] += steps[i];
+    const double share = share_of(steps);
     if (share < kWorthNaming || (best.has_value() && share <= best->share)) continue;
-    const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
     std::string name = key.second.valid() ? std::string(graph.Name(key.second)) : "";
     if (name.empty()) name = "host time outside of operators";
-    best = {.name = std::move(name),
-            .share = std::min(share, 1.0),
-            .least = Duration::FromDouble(*least),
-            .most = Duration::FromDouble(*most)};
+    best = told(std::move(name), share, steps);
   }
-  return best;
+  // Clocks that change, or a batch of another size, are not of one kernel.
+  const double share = share_of(gpu_work);
+  const bool all_of_it = share >= kMostly && (!best.has_value() || best->share < share / 2);
+  return all_of_it ? told("GPU work as a whole", share, gpu_work) : best;
 }
 
 }  // namespace daydream

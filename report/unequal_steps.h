@@ -17,7 +17,8 @@ struct UnequalWork {
 
 // The host work of one name (operators' and calls' own time, fetches of a batch) or
 // the GPU work of one name that explains most of the variance of the recorded periods, when that is
-// a fifth or more. None with fewer than two counted steps. O(tasks + names x steps).
+// a fifth or more; or all GPU work together, where that explains four fifths and more than twice as
+// much as any name. None with fewer than two counted steps. O(tasks + names x steps).
 std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph);
 
 }  // namespace daydream

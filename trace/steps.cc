@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include "trace/step_gaps.h"
 #include "trace/step_launches.h"
 #include "trace/step_names.h"
+#include "trace/warm_up.h"
 
 namespace daydream {
 namespace {
@@ -385,31 +385,6 @@ void MarkLabelled(Steps& steps) {
   }
 }
 
-constexpr double kSlower = 1.15;
-
-// How many of the first steps take clearly longer, each of them, than all behind them but one that
-// takes clearly longer still, as a step with a stall does. At most half, and three are left.
-size_t SlowerAtFirst(std::span<const int64_t> lengths) {
-  constexpr size_t kLeft = 3;
-  const auto clearly = [](int64_t longer, int64_t than) {
-    return static_cast<double>(longer) > kSlower * static_cast<double>(than);
-  };
-  if (lengths.size() <= kLeft) return 0;
-  const size_t most = std::min(lengths.size() / 2, lengths.size() - kLeft);
-  std::vector<int64_t> behind(lengths.begin() + static_cast<std::ptrdiff_t>(most), lengths.end());
-  std::ranges::sort(behind, std::greater());
-  behind.resize(2);  // the longest
-  for (size_t first = most; first > 0; --first) {
-    const auto [least, longest] = std::ranges::minmax(lengths.first(first));
-    const bool one_stalls = clearly(behind[0], longest);
-    if (clearly(least, behind[one_stalls ? 1 : 0])) return first;
-    behind.push_back(lengths[first - 1]);
-    std::ranges::sort(behind, std::greater());
-    behind.resize(2);
-  }
-  return 0;
-}
-
 void MarkWarmUp(Steps& steps) {
   std::vector<Step*> left;
   for (Step& step : steps.steps) {
@@ -420,7 +395,7 @@ void MarkWarmUp(Steps& steps) {
   for (size_t i = 1; i < left.size(); ++i) others.push_back((left[i]->end - left[i]->begin).ns);
   auto typical = static_cast<double>(Median(others));
   double first = static_cast<double>((left[0]->end - left[0]->begin).ns);
-  bool slow = first > kSlower * typical;
+  bool slow = ClearlySlower(first, typical);
   // Of a recording, the steps before took what starting up takes.
   bool started = steps.steps.front().use == StepUse::kLabelled;
   if (!slow && !steps.ends_only && (left.size() < 3 || started)) return;

@@ -265,6 +265,28 @@ TEST(Findings, WorkThatReachesIntoTheNextStepCountsInBoth) {
   EXPECT_LE(cause->most, *std::max_element(steps.begin(), steps.end()));
 }
 
+TEST(Findings, AClockThatChangesIsOfNoKernel) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0, free = 0;
+  for (int step = 0; step < 9; ++step) {
+    const double begin = now, slower = step < 5 ? 1 : 1.4;
+    for (const char* kernel : {"gemm", "relu", "norm", "conv"}) {
+      s.Op(cpu, "aten::op", now, 95);
+      free = std::max(free, now + 20);
+      s.Launch(cpu, gpu, kernel, now + 5, 10, free, 1000 * slower);
+      free += 1000 * slower;
+      now += 100;
+    }
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  const auto cause = WhatMakesStepsUnequal(Judge(s).built.graph);
+  ASSERT_TRUE(cause.has_value());
+  EXPECT_EQ(cause->name, "GPU work as a whole");
+  EXPECT_NEAR(cause->share, 1, 0.01);
+  EXPECT_NEAR((cause->most - cause->least).ms(), 1.6, 0.01);
+}
+
 TEST(Findings, AnOperatorOfMoreThanHalfOfEveryStepIsOne) {
   TraceSketch s;
   AddSteps(s, "aten::nonzero", {9000, 9000, 9000, 9000, 9000});
