@@ -243,7 +243,36 @@ class Finder {
       }
     }
     out_.waits = std::move(again);
+    FindMemoryOfOneStep(least);
     FindPauses(least);
+  }
+
+  // Calls about memory that no other step makes: an allocator whose memory is used up gives all
+  // back that it keeps, and takes it anew. Many are short, so that it is their sum that counts.
+  void FindMemoryOfOneStep(Duration least) {
+    std::map<NameId, std::set<uint16_t>> steps_of;
+    for (const HostPiece& p : churn_) {
+      steps_of[graph_.task(p.task).name].insert(graph_.task(p.task).step);
+    }
+    const auto elsewhere = [&](const HostPiece& p) {
+      return steps_of[graph_.task(p.task).name].size() > 1 || IsKnown(p);
+    };
+    std::map<uint16_t, std::vector<HostPiece>> alone;
+    for (const HostPiece& p : churn_) {
+      if (!elsewhere(p)) alone[graph_.task(p.task).step].push_back(p);
+    }
+    for (const auto& [step, pieces] : alone) {
+      Duration idle;
+      for (const HostPiece& p : pieces) idle += Idle(p);
+      if (idle < least) continue;
+      for (const HostPiece& p : pieces) {
+        Add(p, {});
+        out_.all.back().kind = StallKind::kMemory;
+      }
+      std::erase_if(churn_, [&](const HostPiece& p) {
+        return graph_.task(p.task).step == step && steps_of[graph_.task(p.task).name].size() == 1;
+      });
+    }
   }
 
   bool IsOutside(const HostPiece& p) const { return p.gap || IsOutsideOfOperators(graph_, p.task); }
@@ -374,7 +403,7 @@ class Finder {
 std::string_view Name(StallKind kind) {
   constexpr std::string_view kNames[] = {"start of CUDA",
                                          "code of a kernel is loaded",
-                                         "memory is reserved",
+                                         "memory is taken or given back",
                                          "slow API call",
                                          "first run of an operator",
                                          "time outside of operators",

@@ -19,7 +19,7 @@ namespace daydream {
 enum class StallKind : uint8_t {
   kStart,    // CUDA is initialised: a context, a stream, a library's handle
   kModule,   // a launch that loads the code of its kernel
-  kMemory,   // memory is reserved from the driver
+  kMemory,   // memory is taken from the driver, or goes back to it in one step
   kCall,     // another call of the API
   kOp,       // an operator's own time: a compiler, a library that tries algorithms
   kOutside,  // host time outside of any operator
@@ -81,6 +81,8 @@ bool WaitsForOthers(std::string_view op);
 //   with several steps: the GPU has nothing to do meanwhile for a tenth of the median step or more,
 //     and it is a call or operator's own time, 20 times what it usually takes, and in one of them
 //     only; or time outside of operators, five times as long as any such stretch in the others.
+//     Or it is a call that takes memory from the driver or gives it back, under a name that no
+//     other step has, and all of these of the step together find the GPU idle for that tenth.
 //     What the GPU had in store when it began hides a part of it. An operator to which this happens
 //     in more steps, up to half, is one of the `waits`.
 // Calls that give memory to the driver and take it back, ten of a kind a step and a fifth of its

@@ -308,6 +308,53 @@ TEST(Stalls, AFewCallsForMemoryAreNone) {
   EXPECT_TRUE(FindStalls(BuildChurn(12, 50).graph).all.empty()) << "short";
 }
 
+// Five steps of 20 kernels. One has 40 calls of 5 ms that give memory back and 20 that take some,
+// the others have `elsewhere` such calls each.
+BuiltGraph BuildOneCleanUp(int elsewhere) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0;
+  for (int step = 0; step < 5; ++step) {
+    const double begin = now;
+    const auto call = [&](const char* name, double us) {
+      s.Call(cpu, name, now, us);
+      now += us + 2;
+    };
+    for (int i = 0; i < 20; ++i) {
+      const bool cleans = step == 3 && i == 10;
+      for (int k = 0; k < (cleans ? 40 : i == 10 ? elsewhere : 0); ++k) call("cudaFree", 5000);
+      for (int k = 0; k < (cleans ? 20 : i == 10 ? elsewhere : 0); ++k) call("cudaMalloc", 1500);
+      s.Launch(cpu, gpu, "kernel", now, 10, now + 20, 500);
+      now += 1000;
+    }
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+// Each takes what such calls always take, and no more than a quarter of a step.
+TEST(Stalls, AnAllocatorThatCleansUpInOneStepIsOne) {
+  BuiltGraph cleans = BuildOneCleanUp(0);
+  const Stalls stalls = FindStalls(cleans.graph);
+  EXPECT_EQ(stalls.all.size(), 60u);
+  for (const Stall& s : stalls.all) EXPECT_EQ(s.kind, StallKind::kMemory) << s.what;
+  auto replay = CheckReplay(cleans, nullptr);
+  ASSERT_TRUE(replay.ok());
+  auto health = MakeSteady(cleans, *replay);
+  ASSERT_TRUE(health.ok());
+  EXPECT_GT(replay->measured.ms(), 75);
+  EXPECT_NEAR(health->steady.ms(), 20, 0.5);
+  EXPECT_THAT(health->findings.front().text,
+              testing::HasSubstr("without what happens once: cudaFree in ProfilerStep#3 (200.0 ms, "
+                                 "40 times), cudaMalloc in ProfilerStep#3 (30.0 ms, 20 times)"));
+}
+
+TEST(Stalls, MemoryThatOtherStepsTakeTooIsNone) {
+  EXPECT_TRUE(FindStalls(BuildOneCleanUp(1).graph).all.empty());
+}
+
 TEST(Stalls, WorkThatTheGpuHidesIsNone) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
