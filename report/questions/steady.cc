@@ -18,6 +18,7 @@
 #include "report/questions/op_stalls.h"
 #include "report/questions/recorder_findings.h"
 #include "report/questions/recording_end.h"
+#include "report/questions/rest_of_event.h"
 #include "report/questions/time_findings.h"
 #include "report/questions/without_pause.h"
 #include "report/text/format.h"
@@ -205,9 +206,12 @@ absl::StatusOr<std::optional<Health>> SteadyWithoutPauses(const Stalls& stalls, 
   health.findings = FindingsOfBoth(FindFindings(built, stalls, replay), health.findings);
   SortFindings(health.findings);
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(again->graph));
+  const std::string left_out = LeaveOutRestOfEvents(stalls.all, timeline, again->graph);
   health.steady = StepTime(again->graph, timeline);
   const auto once = std::ranges::find_if(health.findings, TellsOfOneTime);
-  if (once != health.findings.end()) once->text = WithBoth(*once, replay.measured, health.steady);
+  if (once != health.findings.end()) {
+    once->text = WithBoth(*once, replay.measured, health.steady) + left_out;
+  }
   health.stalls.all = stalls.all;
   health.stalls.time = stalls.time;
   health.stalls.taken = stalls.taken;
@@ -285,6 +289,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   PlayLoaderWorkers(built.graph);
   if (!health.stalls.all.empty() || takes_busy) {
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph));
+    const std::string left_out = LeaveOutRestOfEvents(health.stalls.all, timeline, built.graph);
     health.steady = StepTime(built.graph, timeline);
     replay.steady = health.steady;
     // The first of both, which are sorted by what they take.
@@ -295,7 +300,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
       if (!before && !holds && !TellsOfOneTime(f)) continue;
       // What it may take is what is told.
       if (before) f.text.resize(std::min(f.text.find("; where steps follow"), f.text.size()));
-      f.text = WithBoth(f, replay.measured, health.steady);
+      f.text = WithBoth(f, replay.measured, health.steady) + left_out;
       break;
     }
   }

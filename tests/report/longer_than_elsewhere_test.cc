@@ -9,6 +9,7 @@
 #include "graph/validate.h"
 #include "report/predict/what_if.h"
 #include "report/questions/findings.h"
+#include "report/windows.h"
 #include "simulator/simulate.h"
 #include "tests/graph/trace_sketch.h"
 #include "transforms/scenario/scenario.h"
@@ -87,6 +88,23 @@ TEST(LongerThanElsewhere, ABatchThatComesLateIsOneOfWorkersOnly) {
   EXPECT_EQ(found[0].kind, StallKind::kBatch);
   EXPECT_TRUE(FindLongerThanElsewhere(Build({.late_ms = 9, .loader = kNoWorkers}).graph).empty())
       << "which is work of this process";
+}
+
+// The first batch of workers that a pause of 300 ms started again, beside steps of 23.1 ms.
+TEST(LongerThanElsewhere, TheRestOfWhatHappensOnceIsInNoStep) {
+  const auto told_of = [](double late_ms, size_t counted, double steady_ms) {
+    BuiltGraph built = Build({.pause_ms = 300, .late_ms = late_ms});
+    auto replay = CheckReplay(built, nullptr);
+    EXPECT_TRUE(replay.ok());
+    const auto health = MakeSteady(built, *replay);
+    EXPECT_TRUE(health.ok());
+    EXPECT_EQ(CountedSteps(built.graph).size(), counted) << late_ms;
+    EXPECT_NEAR(health->steady.ms(), steady_ms, 0.1) << late_ms;
+    EXPECT_EQ(replay->steady, health->steady);
+    return health->findings.front().text;
+  };
+  EXPECT_THAT(told_of(60, 4, 23.1), testing::HasSubstr("ProfilerStep#3 does not count"));
+  EXPECT_THAT(told_of(2, 5, 23.1 + 2.0 / 5), testing::Not(testing::HasSubstr("not count")));
 }
 
 TEST(LongerThanElsewhere, NoWorkThatTheHostIsSparedTakesItAway) {
