@@ -247,7 +247,8 @@ changed graph is predicted well.)"},
      R"(Of several ranks: from the first start to the last end over all that was recorded. A
 step that repeats may take less, as recordings do not begin together.)"},
     {"warm-up",
-     "The first step of a recording, or one clearly slower than the rest. Simulated, not counted."},
+     "The first step of a recording, and those right behind it that take clearly longer than all "
+     "later ones. Simulated, not counted."},
     {"work",
      R"(Of a cause: by how much the time of kernels and host calls changes in a step, whether it is
 on the critical path or not. The column beside it is what of that reaches the step.)"},
