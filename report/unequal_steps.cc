@@ -47,19 +47,14 @@ class RecordedWindows {
   std::vector<StepWindow> windows_;
 };
 
-}  // namespace
+// Of the GPU or not, and name: how long it took in each counted step.
+using WorkOfSteps = std::map<std::pair<bool, NameId>, std::vector<double>>;
 
-std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
-  const std::vector<size_t> counted = CountedSteps(graph);
-  if (counted.size() < 2) return std::nullopt;
+WorkOfSteps FindWork(const Graph& graph, std::span<const size_t> counted) {
   std::vector<size_t> place(graph.steps().size(), counted.size());
-  std::vector<double> length;
-  for (size_t i = 0; i < counted.size(); ++i) {
-    place[counted[i]] = i;
-    length.push_back(static_cast<double>(graph.steps()[counted[i]].recorded_period.ns));
-  }
+  for (size_t i = 0; i < counted.size(); ++i) place[counted[i]] = i;
   const LoaderScopes loader(graph);
-  std::map<std::pair<bool, NameId>, std::vector<double>> work;  // on the GPU or not, name
+  WorkOfSteps work;
   const RecordedWindows windows(graph, counted);
   auto add = [&](bool gpu, NameId name, size_t at, Duration time) {
     if (at >= counted.size() || time <= Duration{}) return;
@@ -93,37 +88,50 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
     windows.ForEachAround(first.recorded_start, RecordedLength(graph, f),
                           [&](size_t at, Duration inside) { add(false, name, at, inside); });
   }
-  const double mean = MeanTime(length);
-  double variance = 0;
-  for (double l : length) variance += (l - mean) * (l - mean);
+  return work;
+}
+
+// The sum over steps of what both differ from their means, multiplied.
+double Together(const std::vector<double>& a, const std::vector<double>& b) {
+  const double of_a = MeanTime(a), of_b = MeanTime(b);
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - of_a) * (b[i] - of_b);
+  return sum;
+}
+
+UnequalWork Told(std::string name, double share, const std::vector<double>& steps) {
+  const auto [least, most] = std::ranges::minmax(steps);
+  return {.name = std::move(name),
+          .share = std::min(share, 1.0),
+          .least = Duration::FromDouble(least),
+          .most = Duration::FromDouble(most)};
+}
+
+}  // namespace
+
+std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
+  const std::vector<size_t> counted = CountedSteps(graph);
+  if (counted.size() < 2) return std::nullopt;
+  std::vector<double> length;
+  for (size_t s : counted) {
+    length.push_back(static_cast<double>(graph.steps()[s].recorded_period.ns));
+  }
+  const double variance = Together(length, length);
   if (variance <= 0) return std::nullopt;
-  const auto share_of = [&](const std::vector<double>& steps) {
-    const double middle = MeanTime(steps);
-    double together = 0;
-    for (size_t i = 0; i < steps.size(); ++i) together += (steps[i] - middle) * (length[i] - mean);
-    return together / variance;
-  };
-  const auto told = [&](std::string name, double share, const std::vector<double>& steps) {
-    const auto [least, most] = std::ranges::minmax(steps);
-    return UnequalWork{.name = std::move(name),
-                       .share = std::min(share, 1.0),
-                       .least = Duration::FromDouble(least),
-                       .most = Duration::FromDouble(most)};
-  };
   std::optional<UnequalWork> best;
   std::vector<double> gpu_work(counted.size());
-  for (const auto& [key, steps] : work) {
+  for (const auto& [key, steps] : FindWork(graph, counted)) {
     for (size_t i = 0; key.first && i < steps.size(); ++i) gpu_work[i] += steps[i];
-    const double share = share_of(steps);
+    const double share = Together(steps, length) / variance;
     if (share < kWorthNaming || (best.has_value() && share <= best->share)) continue;
     std::string name = key.second.valid() ? std::string(graph.Name(key.second)) : "";
     if (name.empty()) name = "host time outside of operators";
-    best = told(std::move(name), share, steps);
+    best = Told(std::move(name), share, steps);
   }
   // Clocks that change, or a batch of another size, are not of one kernel.
-  const double share = share_of(gpu_work);
+  const double share = Together(gpu_work, length) / variance;
   const bool all_of_it = share >= kMostly && (!best.has_value() || best->share < share / 2);
-  return all_of_it ? told("GPU work as a whole", share, gpu_work) : best;
+  return all_of_it ? Told("GPU work as a whole", share, gpu_work) : best;
 }
 
 }  // namespace daydream

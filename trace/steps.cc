@@ -19,7 +19,6 @@
 #include "trace/step_gaps.h"
 #include "trace/step_launches.h"
 #include "trace/step_names.h"
-#include "trace/warm_up.h"
 
 namespace daydream {
 namespace {
@@ -385,6 +384,29 @@ void MarkLabelled(Steps& steps) {
   }
 }
 
+constexpr double kSlower = 1.15;
+
+// How many of the first steps take clearly longer, each, than all behind them but one that takes
+// clearly longer still, as a step with a stall does. At most half, and three are left.
+size_t SlowerAtFirst(const std::vector<int64_t>& lengths) {
+  const size_t most = std::min(lengths.size() / 2, std::max<size_t>(lengths.size(), 3) - 3);
+  std::vector<std::pair<double, double>> longest(lengths.size() + 1);  // two, from each on
+  for (size_t i = lengths.size(); i-- > 0;) {
+    const auto length = static_cast<double>(lengths[i]);
+    const auto [first, second] = longest[i + 1];
+    longest[i] = {std::max(first, length), std::max(second, std::min(first, length))};
+  }
+  size_t slower = 0;
+  double low = longest[0].first, high = 0;
+  for (size_t first = 1; first <= most; ++first) {
+    const auto length = static_cast<double>(lengths[first - 1]);
+    low = std::min(low, length), high = std::max(high, length);
+    const auto [behind, second] = longest[first];
+    if (low > kSlower * (behind > kSlower * high ? second : behind)) slower = first;
+  }
+  return slower;
+}
+
 void MarkWarmUp(Steps& steps) {
   std::vector<Step*> left;
   for (Step& step : steps.steps) {
@@ -395,7 +417,7 @@ void MarkWarmUp(Steps& steps) {
   for (size_t i = 1; i < left.size(); ++i) others.push_back((left[i]->end - left[i]->begin).ns);
   auto typical = static_cast<double>(Median(others));
   double first = static_cast<double>((left[0]->end - left[0]->begin).ns);
-  bool slow = ClearlySlower(first, typical);
+  bool slow = first > kSlower * typical;
   // Of a recording, the steps before took what starting up takes.
   bool started = steps.steps.front().use == StepUse::kLabelled;
   if (!slow && !steps.ends_only && (left.size() < 3 || started)) return;

@@ -102,7 +102,8 @@ TEST(HeldUpOnce, WhatItHasInStoreHidesAllOfIt) {
   }
 }
 
-// Of which the GPU has up to 90 ms in store, and launches find a full queue.
+// Of which the GPU has up to 90 ms in store, and launches find a full queue. The first step that
+// counted is warm-up, with a stall that makes it clearly longer than all others.
 TEST(HeldUpOnce, AFullQueueHidesAPartOfIt) {
   const auto path = RealTraceFolder() / "gpus/resnet50-bs32.v100-sxm2.json.gz";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no ../shared/traces";
@@ -118,7 +119,14 @@ TEST(HeldUpOnce, AFullQueueHidesAPartOfIt) {
       const size_t at = launches.size() * part / 8;
       SCOPED_TRACE(fmt::format("{} ms in launch {}", ms, at));
       const auto held = HeldUp(**trace, built->graph, launches[at], Duration::Ms(ms));
-      ExpectTakenOut(AskSteady(held), usual, Duration::Ms(ms));
+      const uint16_t step = built->graph.task(launches[at]).step;
+      if (step == CountedSteps(built->graph).front()) {
+        const SteadyAnswers left_out = AskSteady(held);
+        ExpectTheSame(left_out, usual);
+        EXPECT_TRUE(left_out.findings.empty());
+      } else {
+        ExpectTakenOut(AskSteady(held), usual, Duration::Ms(ms));
+      }
     }
   }
 }
