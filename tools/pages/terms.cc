@@ -219,10 +219,10 @@ to the driver and comes back. No saving may contain it. See also: steady step.)"
      R"(The step without its stalls: what a run of many steps takes. Everything is compared with it.
 The header says what was recorded, with the stalls.)"},
     {"step",
-     R"(One training iteration. Its time is the period from the start of its GPU work to that of the
-next step; the CPU may run ahead, so the CPU's own duration of a step says little.
-Reported is the mean over the steps that count, as a stopwatch would show it; warm-up and
-cut-off steps are left out. Where steps differ, their median and quartiles stand beside it.)"},
+     R"(One training iteration. Its time is the period from the end of the GPU work of the step
+before to the end of its own; the CPU may run ahead, so the CPU's own duration of a step says
+little. Reported is the mean over the steps that count, as a stopwatch would show it; warm-up
+and cut-off steps are left out. Where steps differ, their median and quartiles stand beside it.)"},
     {"stream", "A queue of GPU work; what is in one stream runs in order."},
     {"throughput",
      R"(Examples a second. Steps that handle more or fewer examples (batch, accumulate) compare by
@@ -247,8 +247,8 @@ changed graph is predicted well.)"},
      R"(Of several ranks: from the first start to the last end over all that was recorded. A
 step that repeats may take less, as recordings do not begin together.)"},
     {"warm-up",
-     "The first step of a recording, and those right behind it that take clearly longer than all "
-     "later ones. Simulated, not counted."},
+     R"(The first step of a recording, and those right behind it that take clearly longer than all
+later ones. Simulated, not counted.)"},
     {"work",
      R"(Of a cause: by how much the time of kernels and host calls changes in a step, whether it is
 on the critical path or not. The column beside it is what of that reaches the step.)"},
