@@ -389,7 +389,6 @@ constexpr double kSlower = 1.15;
 // How many of the first steps take clearly longer, each, than all behind them but one that takes
 // clearly longer still, as a step with a stall does. At most half, and three are left.
 size_t SlowerAtFirst(const std::vector<int64_t>& lengths) {
-  const size_t most = std::min(lengths.size() / 2, std::max<size_t>(lengths.size(), 3) - 3);
   std::vector<std::pair<double, double>> longest(lengths.size() + 1);  // two, from each on
   for (size_t i = lengths.size(); i-- > 0;) {
     const auto length = static_cast<double>(lengths[i]);
@@ -398,7 +397,7 @@ size_t SlowerAtFirst(const std::vector<int64_t>& lengths) {
   }
   size_t slower = 0;
   double low = longest[0].first, high = 0;
-  for (size_t first = 1; first <= most; ++first) {
+  for (size_t first = 1; first <= lengths.size() / 2 && first + 3 <= lengths.size(); ++first) {
     const auto length = static_cast<double>(lengths[first - 1]);
     low = std::min(low, length), high = std::max(high, length);
     const auto [behind, second] = longest[first];
