@@ -94,6 +94,7 @@ LoaderWorkers About(const Handovers& handovers) {
   for (const Handover& h : handovers.all) batches.push_back(h.at - h.before);
   return {.batch = handovers.rate.batch,
           .every = Median(batches),
+          .is_sure = handovers.rate.is_sure,
           .lay_ready = handovers.rate.lay_ready};
 }
 

@@ -12,6 +12,7 @@ namespace daydream {
 struct LoaderWorkers {
   Duration batch;        // mean time from one batch to the next: FindLoaderRate()
   size_t every = 1;      // batches from one wait to the next, mostly: they come as many at a time
+  bool is_sure = false;  // LoaderRate::is_sure
   size_t lay_ready = 0;  // batches that lay ready when the window began
 };
 

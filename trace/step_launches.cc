@@ -100,6 +100,29 @@ std::vector<size_t> CandidatePeriods(const std::vector<uint64_t>& sequence) {
 
 }  // namespace
 
+size_t SlowerAtFirst(std::span<const std::pair<Instant, Instant>> steps,
+                     std::span<const Launch> launches) {
+  std::vector<double> lengths;
+  for (const auto& [begin, end] : steps) {
+    const auto next = std::ranges::lower_bound(launches, end, {}, &Launch::start);
+    const bool any = next != launches.begin() && std::prev(next)->start >= begin;
+    lengths.push_back(any ? static_cast<double>((std::prev(next)->start - begin).ns) : 0);
+  }
+  std::vector<std::pair<double, double>> longest(lengths.size() + 1);  // two, from each on
+  for (size_t i = lengths.size(); i-- > 0;) {
+    const auto [first, second] = longest[i + 1];
+    longest[i] = {std::max(first, lengths[i]), std::max(second, std::min(first, lengths[i]))};
+  }
+  size_t slower = 0;
+  double low = longest[0].first, high = 0;
+  for (size_t first = 1; first <= lengths.size() / 2 && first + 3 <= lengths.size(); ++first) {
+    low = std::min(low, lengths[first - 1]), high = std::max(high, lengths[first - 1]);
+    const auto [behind, second] = longest[first];
+    if (low > kSlowerStep * (behind > kSlowerStep * high ? second : behind)) slower = first;
+  }
+  return slower;
+}
+
 size_t FindPeriod(const std::vector<uint64_t>& sequence) {
   // Layers of a model repeat as well, but what comes before and after them does not: the whole
   // sequence has to repeat, but for one entry in fifty (autotuning, a log line now and then).

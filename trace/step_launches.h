@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "trace/trace.h"
@@ -19,6 +21,15 @@ struct Launch {
 
 // In order of start. O(rows).
 std::vector<Launch> FindLaunches(const Trace& trace);
+
+// Chosen: a step that takes so many times what others do is clearly slower.
+inline constexpr double kSlowerStep = 1.15;
+// How many of the first steps take clearly longer, each, than all behind them but one that takes
+// clearly longer still, as a step with a stall does: from their begin to their last launch, for
+// what comes behind that is time of the next step. At most half, and three are left. REQUIRES:
+// steps in order, none of which overlap. O(steps log launches).
+size_t SlowerAtFirst(std::span<const std::pair<Instant, Instant>> steps,
+                     std::span<const Launch> launches);
 
 // The smallest p such that `sequence` repeats itself every p entries, at least three times and
 // with hardly an exception, or 0. O(n) for each of a few candidates.

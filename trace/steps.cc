@@ -384,29 +384,7 @@ void MarkLabelled(Steps& steps) {
   }
 }
 
-constexpr double kSlower = 1.15;
-
-// How many of the first steps take clearly longer, each, than all behind them but one that takes
-// clearly longer still, as a step with a stall does. At most half, and three are left.
-size_t SlowerAtFirst(const std::vector<int64_t>& lengths) {
-  std::vector<std::pair<double, double>> longest(lengths.size() + 1);  // two, from each on
-  for (size_t i = lengths.size(); i-- > 0;) {
-    const auto length = static_cast<double>(lengths[i]);
-    const auto [first, second] = longest[i + 1];
-    longest[i] = {std::max(first, length), std::max(second, std::min(first, length))};
-  }
-  size_t slower = 0;
-  double low = longest[0].first, high = 0;
-  for (size_t first = 1; first <= lengths.size() / 2 && first + 3 <= lengths.size(); ++first) {
-    const auto length = static_cast<double>(lengths[first - 1]);
-    low = std::min(low, length), high = std::max(high, length);
-    const auto [behind, second] = longest[first];
-    if (low > kSlower * (behind > kSlower * high ? second : behind)) slower = first;
-  }
-  return slower;
-}
-
-void MarkWarmUp(Steps& steps) {
+void MarkWarmUp(std::span<const Launch> launches, Steps& steps) {
   std::vector<Step*> left;
   for (Step& step : steps.steps) {
     if (step.use == StepUse::kMeasured) left.push_back(&step);
@@ -416,7 +394,7 @@ void MarkWarmUp(Steps& steps) {
   for (size_t i = 1; i < left.size(); ++i) others.push_back((left[i]->end - left[i]->begin).ns);
   auto typical = static_cast<double>(Median(others));
   double first = static_cast<double>((left[0]->end - left[0]->begin).ns);
-  bool slow = first > kSlower * typical;
+  bool slow = first > kSlowerStep * typical;
   // Of a recording, the steps before took what starting up takes.
   bool started = steps.steps.front().use == StepUse::kLabelled;
   if (!slow && !steps.ends_only && (left.size() < 3 || started)) return;
@@ -426,7 +404,9 @@ void MarkWarmUp(Steps& steps) {
   if (slow)
     left[0]->why = fmt::format("the first step takes {:.1f} ms, the median of the others {:.1f} ms",
                                first * 1e-6, typical * 1e-6);
-  const size_t more = SlowerAtFirst(others);
+  std::vector<std::pair<Instant, Instant>> behind;
+  for (size_t i = 1; i < left.size(); ++i) behind.emplace_back(left[i]->begin, left[i]->end);
+  const size_t more = SlowerAtFirst(behind, launches);
   others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(more));
   for (size_t i = 1; i <= more; ++i) {
     left[i]->use = StepUse::kWarmUp;
@@ -492,7 +472,7 @@ Steps FindSteps(const Trace& trace) {
   MarkStubs(steps, launches, gpu ? "GPU tasks" : "operators");
   MarkGaps(steps);
   MarkLabelled(steps);
-  MarkWarmUp(steps);
+  MarkWarmUp(launches, steps);
   MarkRestarts(steps);
   return steps;
 }

@@ -37,16 +37,21 @@ std::vector<Finding> FindingsOfLoader(const Graph& graph, const std::vector<bool
                 "longer run",
                 workers->lay_ready == 1 ? "a batch" : fmt::format("{} batches", workers->lay_ready))
           : "";
-  return {{.kind = FindingKind::kLoader,
-           .about = About::kProgram,
-           .text = fmt::format("a step waits {} for its loader workers, which make a batch every "
-                               "{}{}: only a faster loader makes it shorter than that{}",
-                               FormatTime(waits), FormatTime(workers->batch), together, ready),
-           .where = where,
-           .time = waits,
-           .share = step.ns > 0 ? waits.seconds() / step.seconds() : 0,
-           .fix = "more workers (num_workers), or cheaper reading; daydream whatif --opt "
-                  "'prefetch(workers=8,recorded=N)' tells, with the N of this run"}};
+  return {
+      {.kind = FindingKind::kLoader,
+       .about = About::kProgram,
+       .text = !workers->is_sure
+                   ? fmt::format("a step waits {} for its loader workers on average, in two "
+                                 "steps: only a faster loader makes that shorter",
+                                 FormatTime(waits))
+                   : fmt::format("a step waits {} for its loader workers, which make a batch "
+                                 "every {}{}: only a faster loader makes it shorter than that{}",
+                                 FormatTime(waits), FormatTime(workers->batch), together, ready),
+       .where = where,
+       .time = waits,
+       .share = step.ns > 0 ? waits.seconds() / step.seconds() : 0,
+       .fix = "more workers (num_workers), or cheaper reading; daydream whatif --opt "
+              "'prefetch(workers=8,recorded=N)' tells, with the N of this run"}};
 }
 
 }  // namespace daydream

@@ -100,12 +100,12 @@ TEST(Steps, ASlowFirstStepIsWarmUpAndSaysSo) {
   EXPECT_EQ(steps.steps[0].why, "the first step takes 2.0 ms, the median of the others 0.5 ms");
 }
 
-// Marks that begin as the one before ends.
+// Marks that begin as the one before ends, with launches at their end.
 std::vector<StepUse> UsesOf(const std::vector<double>& lengths) {
   TraceSketch sketch;
   double us = 0;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    Launches(sketch, us, kWork);
+    Launches(sketch, us + lengths[i] - 60, kWork);
     sketch.Mark(sketch.Thread(), "ProfilerStep#" + std::to_string(i), us, lengths[i]);
     us += lengths[i];
   }

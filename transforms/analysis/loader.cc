@@ -218,6 +218,7 @@ std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<F
   LoaderRate rate = {.batch = time / batches,
                      .first = counted.front(),
                      .lay_ready = usual.front() - counted.front(),
+                     .is_sure = usual.size() > 2,
                      .shortest_rest = time / batches};
   for (size_t k = usual.front(); k < usual.back(); ++k) {
     rate.shortest_rest =

@@ -84,6 +84,7 @@ struct LoaderRate {
   Duration batch;          // mean time from one batch to the next
   size_t first = 0;        // the first call in a step that counts
   size_t lay_ready = 0;    // batches from it on that were made while no step that counts ran
+  bool is_sure = false;    // three calls or more waited so: two batches may have come late
   Duration shortest_rest;  // the least that a step behind them took beside next()
 };
 // The mean between the first and the last call that waited as calls usually do, at least half as

@@ -130,8 +130,8 @@ class Prefetch {
         edit_.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kData; });
     if (made_.empty() && FindsBatchesReady(graph(), fetches_)) {
       DD_RETURN_IF_ERROR(CheckNotFewer());
-      edit_.changes().notes.push_back(
-          fmt::format("the recorded run has loader workers already, and {}", HowOften()));
+      edit_.changes().notes.push_back("the recorded run has loader workers already, and " +
+                                      HowOften());
       fetches_.clear();
       return absl::OkStatus();
     }
@@ -143,14 +143,22 @@ class Prefetch {
            .why = "work of loader processes is not part of a trace",
            .fix = "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded run"});
     }
+    if (const auto rate = FindLoaderRate(graph(), fetches_); rate && !rate->is_sure) {
+      return MakeStatus(
+          absl::StatusCode::kFailedPrecondition,
+          {.code = "E0605",
+           .what = "prefetch: the recorded run waits for its loader workers in two steps only",
+           .why = "whether they are that slow, or two batches came late, two waits do not tell",
+           .fix = "record more steps"});
+    }
     WorkOfWorkers();
     return absl::OkStatus();
   }
 
-  std::string_view HowOften() const {
+  std::string HowOften() const {
     const auto waited = [&](const Fetch& f) { return Counts(graph(), f) && Waited(graph(), f); };
-    return std::ranges::any_of(fetches_, waited) ? "hardly ever waits for them"
-                                                 : "never waits for them";
+    const std::string_view often = std::ranges::any_of(fetches_, waited) ? "hardly ever" : "never";
+    return fmt::format("{} waits for them", often);
   }
 
   // Workers that never kept the step waiting may be more than it takes, and how many it takes is
