@@ -163,7 +163,7 @@ std::optional<Finding> FindingOfSomeSteps(const Graph& graph, const Stalls& stal
                                           bool steps_differ) {
   std::vector<Stall> told;
   std::ranges::copy_if(stalls.waits, std::back_inserter(told), [](const Stall& s) {
-    // Of those that were held up, another finding tells.
+    // Where many were held up, a finding of their own tells (op_stalls).
     return s.kind != StallKind::kBatch && s.kind != StallKind::kHeldUp;
   });
   Duration recorded, taken;

@@ -50,8 +50,11 @@ std::vector<Finding> FindingsOfLoader(const Graph& graph, const std::vector<bool
        .where = where,
        .time = waits,
        .share = step.ns > 0 ? waits.seconds() / step.seconds() : 0,
-       .fix = "more workers (num_workers), or cheaper reading; daydream whatif --opt "
-              "'prefetch(workers=8,recorded=N)' tells, with the N of this run"}};
+       .fix = workers->is_sure
+                  ? "more workers (num_workers), or cheaper reading; daydream whatif --opt "
+                    "'prefetch(workers=8,recorded=N)' tells, with the N of this run"
+                  : "record more steps: two batches may have come late; if that goes on, more "
+                    "workers (num_workers), or cheaper reading"}};
 }
 
 }  // namespace daydream

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "absl/container/flat_hash_set.h"
 #include "graph/step_windows.h"
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
@@ -234,9 +235,8 @@ Stalls StallsOf(BuiltGraph& built, ReplayCheck& replay, bool& held) {
   HeldWaits waits = SplitHeldWaits(built.graph);
   if (!waits.graph.has_value()) return find(built.graph);
   Stalls stalls = find(*waits.graph);
-  const auto tells = [&](const Stall& s) {
-    return !s.gap && std::ranges::find(waits.calls, s.task) != waits.calls.end();
-  };
+  const absl::flat_hash_set<TaskId> calls(waits.calls.begin(), waits.calls.end());
+  const auto tells = [&](const Stall& s) { return !s.gap && calls.contains(s.task); };
   held = std::ranges::any_of(stalls.all, tells) || std::ranges::any_of(stalls.waits, tells);
   if (!held) return find(built.graph);
   built.graph = *std::move(waits.graph);

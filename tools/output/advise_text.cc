@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/shell_word.h"
+#include "base/status.h"
 #include "report/text/escape.h"
 #include "report/text/format.h"
 #include "tools/budget.h"
@@ -166,11 +167,15 @@ std::string LoaderLine(const Advised& a, TimeUnit wish) {
   const auto prefetch = std::find_if(a.unjudged.begin(), a.unjudged.end(), named("prefetch"));
   const auto limit = std::find_if(a.limits.begin(), a.limits.end(), named("no-data-wait"));
   if (!waits || prefetch == a.unjudged.end() || limit == a.limits.end()) return "";
+  const std::string fix = DiagnosticOf(prefetch->prediction.error).fix;
+  const std::string what_they_bring = fix.starts_with("--opt")
+                                          ? "How many there are is not recorded: --opt "
+                                            "'prefetch(workers=8,recorded=N)' tells what 8 bring"
+                                          : "What they bring is not known: " + fix;
   return Wrapped(fmt::format(
       "first: more loader workers; the step waits for batches, and without that it takes {} ({}). "
-      "How many there are is not recorded: --opt 'prefetch(workers=8,recorded=N)' tells what 8 "
-      "bring",
-      FormatTime(limit->prediction.step, wish), SpeedupText(limit->prediction)));
+      "{}",
+      FormatTime(limit->prediction.step, wish), SpeedupText(limit->prediction), what_they_bring));
 }
 
 constexpr double kLeastGain = 1.005;  // less reads 1.00x

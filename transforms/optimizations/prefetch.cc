@@ -135,14 +135,6 @@ class Prefetch {
       fetches_.clear();
       return absl::OkStatus();
     }
-    if (params_["recorded"] == 0) {
-      return MakeStatus(
-          absl::StatusCode::kFailedPrecondition,
-          {.code = "E0605",
-           .what = "prefetch: the recorded run waits for loader workers, of unknown number",
-           .why = "work of loader processes is not part of a trace",
-           .fix = "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded run"});
-    }
     if (const auto rate = FindLoaderRate(graph(), fetches_); rate && !rate->is_sure) {
       return MakeStatus(
           absl::StatusCode::kFailedPrecondition,
@@ -150,6 +142,14 @@ class Prefetch {
            .what = "prefetch: the recorded run waits for its loader workers in two steps only",
            .why = "whether they are that slow, or two batches came late, two waits do not tell",
            .fix = "record more steps"});
+    }
+    if (params_["recorded"] == 0) {
+      return MakeStatus(
+          absl::StatusCode::kFailedPrecondition,
+          {.code = "E0605",
+           .what = "prefetch: the recorded run waits for loader workers, of unknown number",
+           .why = "work of loader processes is not part of a trace",
+           .fix = "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded run"});
     }
     WorkOfWorkers();
     return absl::OkStatus();
