@@ -146,6 +146,8 @@ struct GraphStep {
   // In the recording its GPU work was launched when that of the step before was done: the step
   // waited for its host.
   bool host_led = false;
+  // So it was because the host had waited for that GPU work.
+  bool host_waited = false;
   // What of its GPU work ends last was launched before the recording, or while the recorder was
   // off: an edit does not tell where it would have ended.
   bool backlog = false;

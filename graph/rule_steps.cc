@@ -24,6 +24,8 @@ constexpr Instant kNoEnd{std::numeric_limits<int64_t>::max()};
 constexpr double kMostLost = 0.02;
 // A call that waits returns 5 to 12 us after what it waited for (the medians of rule B2).
 constexpr Duration kSameEnd = Duration::Us(15);
+// Of reads that wait for their own copy it is up to 60 us (rule B7).
+constexpr Duration kLatestReturn = Duration::Us(60);
 
 // The only step of one of several ranks repeats as it does for ranks that are played together: all
 // that was recorded, from the end of which the rank begins again. Not so where the GPU still did
@@ -195,6 +197,22 @@ void CloseLoneStep(Builder& b) {
   b.graph.mutable_task(last).gap = {};
 }
 
+// Whether a thread that waits went on when the work that ended at `done` had.
+bool WaitedUntil(const Builder& b, Instant done) {
+  return std::ranges::any_of(b.threads, [&](const HostThread& thread) {
+    const auto next =
+        std::ranges::partition_point(thread.tasks, [&](TaskId t) { return b.Start(t) < done; });
+    if (next == thread.tasks.begin()) return false;
+    TaskId running = *std::prev(next);
+    for (TaskId t = running; t.valid() && b.Start(t) < done; t = b.next_on_lane[t.index()]) {
+      running = t;
+    }
+    // Tasks that steps were closed with wait for nothing; those of a plan are not known to.
+    const bool waits = running.index() < b.waits.size() && b.waits[running.index()];
+    return waits && b.End(running) >= done && b.End(running) - done <= kLatestReturn;
+  });
+}
+
 // What each step begins with, whether that was launched when the step before was done, and whether
 // what lies before a window that was recorded ends with work from before that.
 void FindBegins(Builder& b, const StepsOfOps& of_ops) {
@@ -214,7 +232,10 @@ void FindBegins(Builder& b, const StepsOfOps& of_ops) {
   }
   for (size_t s = 1; s < steps; ++s) {
     if (first[s] == nullptr || first[s - 1] == nullptr || !first[s]->call.valid()) continue;
-    b.graph.mutable_step(s).host_led = first[s]->call_start > last[s - 1]->end;
+    GraphStep& step = b.graph.mutable_step(s);
+    const Instant done = last[s - 1]->end;
+    step.host_led = first[s]->call_start > done;
+    step.host_waited = step.host_led && WaitedUntil(b, done);
   }
 }
 

@@ -234,6 +234,7 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                   .counts = graph.steps()[s].measured,
                   .backlog = graph.steps()[s].backlog,
                   .host_led = graph.steps()[s].host_led,
+                  .host_waited = graph.steps()[s].host_waited,
                   .recorded = graph.steps()[s].recorded_period,
                   .first = work.begin,
                   .last = work.end,
@@ -346,7 +347,7 @@ void GoByLaunches(std::span<const StepExtent> extents, std::pair<size_t, size_t>
   const auto [first, last] = steps;
   const StepExtent &before = extents[first], &end = extents[last - 1];
   const Duration ends = end.last - before.last, launches = *end.launched - *before.launched;
-  if (extents[first + 1].host_led) {
+  if (extents[first + 1].host_led && !extents[first + 1].host_waited) {
     if (launches <= ends) return;
     for (size_t s = first + 1; s < last; ++s) {
       windows[s] = {std::min(*extents[s - 1].launched, *extents[s].launched), *extents[s].launched};

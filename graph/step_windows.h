@@ -28,10 +28,10 @@ struct StepWindow {
 // GPU work that ends behind its host ends the sooner the faster it is. So the steps that count take
 // together no less than from the last launch before them to their last, as they arrive at the GPU:
 // that is what the host takes. Where the first of them found an idle GPU when it was recorded
-// (GraphStep::host_led) and that is longer, their windows go from one of these launches to the
-// next. Else a host may have lost lead over its GPU, and launched slower than that worked: for
-// launches the steps are no longer than they were recorded, and the window of the first begins
-// earlier.
+// (GraphStep::host_led), not because the host waited for it (GraphStep::host_waited), and that is
+// longer, their windows go from one of these launches to the next. Else a host may have lost lead
+// over its GPU, and launched slower than that worked: for launches the steps are no longer than
+// they were recorded, and the window of the first begins earlier.
 //
 // The lone step is the only one that counts, or the first of them where no GPU work is known before
 // it, or only such whose launch was not recorded (GraphStep::backlog): an edit does not tell where
@@ -56,11 +56,12 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
 // First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
 struct StepExtent {
   bool gpu = false;
-  bool any = false;        // else it has no tasks
-  bool counts = true;      // GraphStep::measured
-  bool backlog = false;    // GraphStep::backlog
-  bool host_led = false;   // GraphStep::host_led, of a step that waits for no work before it
-  Duration recorded = {};  // GraphStep::recorded_period
+  bool any = false;          // else it has no tasks
+  bool counts = true;        // GraphStep::measured
+  bool backlog = false;      // GraphStep::backlog
+  bool host_led = false;     // GraphStep::host_led, of a step that waits for no work before it
+  bool host_waited = false;  // GraphStep::host_waited
+  Duration recorded = {};    // GraphStep::recorded_period
   Instant first, last;
   std::optional<StepWindow> host = {};   // of the lone step: from its host tasks to the next one's
   std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives

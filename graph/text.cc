@@ -144,6 +144,8 @@ class Parser {
         step.measured = false;
       } else if (word == "host-led") {
         step.host_led = true;
+      } else if (word == "host-waited") {
+        step.host_waited = true;
       } else if (word == "backlog") {
         step.backlog = true;
       } else if (word == "period") {

@@ -20,6 +20,7 @@ class Writer {
     for (const GraphStep& s : g_.steps()) {
       Put("step {}{}", Quote(s.label), s.measured ? "" : " unmeasured");
       if (s.host_led) Put(" host-led");
+      if (s.host_waited) Put(" host-waited");
       if (s.backlog) Put(" backlog");
       if (s.recorded_period.ns != 0) Put(" period {}", FormatTime(s.recorded_period));
       Put("\n");

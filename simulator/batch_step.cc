@@ -48,6 +48,7 @@ StepExtent BatchStep::ExtentOf(size_t step, InstantsOfRows at) const {
                     .counts = of_graph.measured,
                     .backlog = of_graph.backlog,
                     .host_led = of_graph.host_led,
+                    .host_waited = of_graph.host_waited,
                     .recorded = of_graph.recorded_period,
                     .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
                     .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};

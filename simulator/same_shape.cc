@@ -11,8 +11,8 @@ bool SameShape(const Graph& a, const Graph& b) {
   };
   const auto same_lane = [](const GraphLane& x, const GraphLane& y) { return x.order == y.order; };
   const auto same_step = [](const GraphStep& x, const GraphStep& y) {
-    return x.measured == y.measured && x.host_led == y.host_led && x.backlog == y.backlog &&
-           x.begin == y.begin && x.recorded_period == y.recorded_period &&
+    return x.measured == y.measured && x.host_led == y.host_led && x.host_waited == y.host_waited &&
+           x.backlog == y.backlog && x.begin == y.begin && x.recorded_period == y.recorded_period &&
            x.recorded_host == y.recorded_host;
   };
   return a.size() == b.size() && std::ranges::equal(a.steps(), b.steps(), same_step) &&

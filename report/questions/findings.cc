@@ -296,6 +296,19 @@ class Findings {
   }
 
   void FindClocks() {
+    constexpr std::string_view kFix = "update the driver and the profiler, or record again";
+    if (report_.late > Duration{}) {
+      out_.push_back(
+          {.kind = FindingKind::kClocks,
+           .about = About::kPredictions,
+           .text = fmt::format("GPU work that found its stream at rest starts {} or more behind "
+                               "its launch: the clocks of host and GPU disagree",
+                               Time(report_.late)),
+           .where = {},
+           .time = report_.late,
+           .share = 1,
+           .fix = std::string(kFix)});
+    }
     if (report_.early == 0) return;
     out_.push_back({.kind = FindingKind::kClocks,
                     .about = About::kPredictions,
@@ -306,7 +319,7 @@ class Findings {
                     .time = {},
                     .share = static_cast<double>(report_.early) /
                              static_cast<double>(std::max<uint64_t>(report_.gpu_tasks, 1)),
-                    .fix = "update the driver and the profiler, or record again"});
+                    .fix = std::string(kFix)});
   }
 
   void FindMemoryCalls() {

@@ -45,7 +45,7 @@ enum class FindingKind : uint8_t {
   kNoWaits,        // nothing says when the host stood still for the GPU
   kNotTold,        // the CUPTI of the recording does not tell what the answer needs
   kUnexplained,    // delays that no rule explains
-  kClocks,         // GPU work before its launch
+  kClocks,         // GPU work before its launch, or all of it long behind
   kAllocator,      // memory is taken from the driver and given back in every step
   kCopies,         // copies from the host take half of a step
   kLoader,         // the step waits for loader workers

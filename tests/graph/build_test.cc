@@ -84,6 +84,20 @@ TEST(LaunchRule, KernelsBeforeTheirCallsAreReported) {
   EXPECT_EQ(built.report.early, 1u);
 }
 
+TEST(LaunchRule, AGpuWhoseClockIsLateIsReported) {
+  // Ten kernels and one, each of a GPU at rest: 3 ms behind its launch, or one of them at once.
+  for (const double last : {3000, 5}) {
+    TraceSketch s;
+    LaneId cpu = s.Thread(), gpu = s.Stream();
+    for (int i = 0; i < 11; ++i) {
+      const double at = 5000 * i, behind = i == 10 ? last : 3000 + i;
+      s.Launch(cpu, gpu, "k", at, 5, at + 5 + behind, 10);
+    }
+    BuiltGraph built = Build(s);
+    EXPECT_EQ(built.report.late, last == 5 ? Duration{} : Duration::Us(3000));
+  }
+}
+
 TEST(StreamRule, BackToBackKernelsKeepAGap) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
@@ -396,6 +410,35 @@ TEST(StepRule, AnOnlyStepThatEndsWithItsGpuWaitedForIt) {
     BuiltGraph built = Build(s);
     SetDuration(built.graph, Find(built.graph, "k", TaskKind::kKernel), 100);
     EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(after == 10 ? 100 : 262));
+  }
+}
+
+// Kernels before the first mark end at 210 us, those of the two steps at 330 and 430. The launches
+// before were done at 20 us: a host that worked since then needs that time for its steps, one that
+// waited for the kernels does not.
+TEST(StepRule, AHostThatWaitedForTheGpuLaunchedEarlyBeforeThat) {
+  for (const bool waits : {false, true}) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), gpu = s.Stream();
+    for (int i = 0; i < 2; ++i) s.Launch(cpu, gpu, "k", 10 * i, 5, 10 + 100 * i, 100);
+    if (waits) {
+      s.Call(cpu, "cudaStreamSynchronize", 20, 195);
+    } else {
+      s.Op(cpu, "aten::stack", 20, 195);
+    }
+    for (int i = 0; i < 2; ++i) {
+      s.Mark(cpu, fmt::format("ProfilerStep#{}", i), 215 + 20 * i, 20);
+      s.Launch(cpu, gpu, "k", 216 + 20 * i, 5, 230 + 100 * i, 100);
+    }
+    const BuiltGraph built = Build(s);
+    EXPECT_TRUE(built.graph.steps()[1].host_led);
+    EXPECT_EQ(built.graph.steps()[1].host_waited, waits);
+    const Duration step = StepTime(built.graph, Play(built.graph));
+    if (waits) {
+      EXPECT_EQ(step, Duration::Us(110)) << "from 210 to 430";
+    } else {
+      EXPECT_GT(step, Duration::Us(112)) << "between launches";
+    }
   }
 }
 

@@ -123,6 +123,11 @@ TEST(StepWindows, StepsThatWaitedForTheirHostAreNoShorterThanBetweenTheirLastLau
   EXPECT_THAT(PeriodsOf(*led), testing::ElementsAre(Duration::Us(62), Duration::Us(112)));
   EXPECT_GT(StepUnder(*free, "speedup(kernel:.,by=2)"), Duration::Us(149) / 2);
   EXPECT_EQ(StepUnder(*led, "speedup(kernel:.,by=2)"), Duration::Us(174) / 2);
+  // A host that waited for the GPU launched early before that, which is no time of these steps.
+  const auto waited = ParseGraph(steps(" host-led host-waited", last));
+  ASSERT_TRUE(waited.ok()) << Message(waited.status());
+  EXPECT_NE(FormatGraph(*waited).find("host-led host-waited"), std::string::npos);
+  EXPECT_THAT(PeriodsOf(*waited), testing::ElementsAre(Duration::Us(117), Duration::Us(32)));
   // A launch that takes 3 us longer to arrive belongs to it, whatever the kernels take.
   const auto lags =
       ParseGraph(steps(" host-led",
