@@ -41,6 +41,7 @@ std::vector<Launch> FindLaunches(const Trace& trace) {
   constexpr uint32_t kNone = Id<void>::kNoneValue;
   IdTable<uint32_t> of_correlation(kNone);  // into `tasks`
   const std::span<const EventKind> kind = trace.kind;
+  tasks.reserve(static_cast<size_t>(std::ranges::count_if(kind, IsGpuWork)));
   for (size_t row = 0; row < kind.size(); ++row) {
     if (!IsGpuWork(kind[row])) continue;
     const uint32_t correlation = trace.correlation[row];

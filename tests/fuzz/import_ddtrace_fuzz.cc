@@ -30,10 +30,11 @@ void Import(std::string_view bytes) {
 
 void ImportAsChunk(uint8_t type, std::string_view message) {
   std::string file(kDdtraceMagic);
+  ChunkPacker packer;
   uint32_t sequence = 0;
   // Definitions first, then the same message again, so that rows meet known ids.
   for (int i = 0; i < 2; ++i) {
-    const auto chunk = PackChunk({.type = type, .sequence = sequence++}, message);
+    const auto chunk = packer.Pack({.type = type, .sequence = sequence++}, message);
     if (!chunk.ok()) return;
     file += *chunk;
   }

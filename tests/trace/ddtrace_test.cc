@@ -316,7 +316,8 @@ TEST(Ddtrace, ChunksOfAnUnknownTypeAreSkippedAndCounted) {
   const auto trace = SmallTrace();
   std::string bytes = Bytes(*trace);
   ASSERT_EQ(ChunkOffsets(bytes).size(), 4u);  // header, events, allocations, index
-  const auto chunk = PackChunk({.type = 200, .flags = kDdtraceMayIgnore, .sequence = 4}, "hello");
+  ChunkPacker packer;
+  const auto chunk = packer.Pack({.type = 200, .flags = kDdtraceMayIgnore, .sequence = 4}, "hello");
   ASSERT_TRUE(chunk.ok());
   bytes.insert(bytes.size() - kDdtraceTrailerSize, *chunk);
   const auto again = Read(bytes, /*strict=*/true);
@@ -352,7 +353,8 @@ TEST(Ddtrace, AHugeClaimTakesNoMemory) {
 TEST(Ddtrace, ABombStopsAtTheLimit) {
   std::string bytes(kDdtraceMagic);
   const std::string zeros(kDdtraceMaxRaw, '\0');
-  for (uint32_t i = 0; i < 64; ++i) bytes += *PackChunk({.type = 99, .sequence = i}, zeros);
+  ChunkPacker packer;
+  for (uint32_t i = 0; i < 64; ++i) bytes += *packer.Pack({.type = 99, .sequence = i}, zeros);
   const auto status = Read(bytes).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << Message(status);
 }

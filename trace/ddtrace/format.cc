@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include <cstring>
+#include <new>
 
 namespace daydream {
 namespace {
@@ -13,26 +14,34 @@ constexpr uint64_t kMaxRatio = (128 << 10) / 4;
 
 }  // namespace
 
-absl::StatusOr<std::string> PackChunk(DdtraceChunkHeader header, std::string_view message) {
+void ChunkPacker::FreeContext::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
+
+absl::StatusOr<std::string_view> ChunkPacker::Pack(DdtraceChunkHeader header,
+                                                   std::string_view message) {
   if (message.size() > kDdtraceMaxRaw) {
     return InvalidArgument(
         "one part of this trace needs {} bytes, more than a .ddtrace chunk "
         "may hold ({})",
         message.size(), kDdtraceMaxRaw);
   }
-  std::string chunk(kDdtraceHeaderSize + ZSTD_compressBound(message.size()), '\0');
-  const size_t stored =
-      ZSTD_compress(chunk.data() + kDdtraceHeaderSize, chunk.size() - kDdtraceHeaderSize,
-                    message.data(), message.size(), kDdtraceZstdLevel);
+  if (context_ == nullptr) context_.reset(ZSTD_createCCtx());
+  if (context_ == nullptr) throw std::bad_alloc();  // as a vector would
+  const size_t most = kDdtraceHeaderSize + ZSTD_compressBound(message.size());
+  if (room_ < most) {
+    chunk_ = std::make_unique_for_overwrite<char[]>(most);
+    room_ = most;
+  }
+  char* const payload = chunk_.get() + kDdtraceHeaderSize;
+  const size_t stored = ZSTD_compressCCtx(context_.get(), payload, room_ - kDdtraceHeaderSize,
+                                          message.data(), message.size(), kDdtraceZstdLevel);
   if (ZSTD_isError(stored)) return DataLoss("zstd: {}", ZSTD_getErrorName(stored));
-  chunk.resize(kDdtraceHeaderSize + stored);
   header.codec = static_cast<uint8_t>(DdtraceCodec::kZstd);
   header.raw_size = static_cast<uint32_t>(message.size());
   header.stored_size = static_cast<uint32_t>(stored);
-  header.payload_crc = Crc32c(std::string_view(chunk).substr(kDdtraceHeaderSize));
+  header.payload_crc = Crc32c({payload, stored});
   const auto encoded = EncodeChunkHeader(header);
-  std::memcpy(chunk.data(), encoded.data(), encoded.size());
-  return chunk;
+  std::memcpy(chunk_.get(), encoded.data(), encoded.size());
+  return std::string_view(chunk_.get(), kDdtraceHeaderSize + stored);
 }
 
 absl::StatusOr<std::string> UnpackChunk(const DdtraceChunkHeader& header,

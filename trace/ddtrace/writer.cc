@@ -153,7 +153,7 @@ class Encoder {
       return InvalidArgument("one part of this trace is too large for a .ddtrace file");
     }
     header.sequence = sequence_++;
-    DD_ASSIGN_OR_RETURN(const std::string chunk, PackChunk(header, message_));
+    DD_ASSIGN_OR_RETURN(const std::string_view chunk, packer_.Pack(header, message_));
     pb::ChunkRef* ref = index_.add_chunks();
     ref->set_offset(offset_);
     ref->set_stored(static_cast<uint32_t>(chunk.size() - kDdtraceHeaderSize));
@@ -405,6 +405,7 @@ class Encoder {
   size_t rows_ = 0, definition_bytes_ = 0;
   int64_t first_ns_ = 0, last_ns_ = 0;
   std::string message_;
+  ChunkPacker packer_;
 };
 
 }  // namespace

@@ -302,12 +302,15 @@ bool IsSkippedPhase(char phase) {
 }
 
 // In place, and arguments only where there were some: a new one to copy takes as long as reading
-// the keys.
+// the keys. One at a time: a copy of what was only just cleared waits until that is written.
 void Clear(KinetoEvent* event) {
   if (event->has_arguments) new (&event->args) KinetoArgs;
   event->phase = '\0';
-  event->category = event->name = {};
-  event->process = event->thread = event->flow = {};
+  event->category = {};
+  event->name = {};
+  event->process = {};
+  event->thread = {};
+  event->flow = {};
   event->start_state = event->duration_state = NumberState::kMissing;
   event->start_ns = event->duration_ns = 0;
   event->broken_arguments = event->has_arguments = false;

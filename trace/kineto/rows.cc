@@ -274,7 +274,7 @@ bool KinetoRows::AddSlice(const KinetoEvent& e, const KnownCategory& category, i
   return gpu ? AddGpu(e, kind, row, offset, why) : AddCpu(e, kind, row, offset, why);
 }
 
-bool KinetoRows::AddAscend(const KinetoEvent& e, AscendRows::Kind kind, TraceBuilder::Event row,
+bool KinetoRows::AddAscend(const KinetoEvent& e, AscendRows::Kind kind, TraceBuilder::Event& row,
                            int64_t offset, std::string_view* why) {
   constexpr int64_t kAbsent = KinetoArgs::kAbsent;
   if (!e.process.present && !e.thread.present) return Malformed(kNoThread, offset, why);
@@ -294,7 +294,7 @@ bool KinetoRows::AddAscend(const KinetoEvent& e, AscendRows::Kind kind, TraceBui
   return true;
 }
 
-bool KinetoRows::AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row, int64_t offset,
+bool KinetoRows::AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event& row, int64_t offset,
                         std::string_view* why) {
   if (!e.process.present && !e.thread.present) return Malformed(kNoThread, offset, why);
   row.lane = ThreadLane(e);
@@ -332,7 +332,7 @@ int64_t KinetoRows::StreamOf(const KinetoEvent& e) {
   return numeric_thread ? e.thread.number : KinetoArgs::kAbsent;
 }
 
-bool KinetoRows::AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row, int64_t offset,
+bool KinetoRows::AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event& row, int64_t offset,
                         std::string_view* why) {
   constexpr int64_t kAbsent = KinetoArgs::kAbsent;
   int64_t stream = StreamOf(e);

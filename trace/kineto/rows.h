@@ -58,11 +58,11 @@ class KinetoRows {
   uint16_t UnknownCategory(std::string_view text);
   bool AddSlice(const KinetoEvent& e, const KnownCategory& category, int64_t offset,
                 std::string_view* why);
-  bool AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row, int64_t offset,
+  bool AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event& row, int64_t offset,
               std::string_view* why);
-  bool AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row, int64_t offset,
+  bool AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event& row, int64_t offset,
               std::string_view* why);
-  bool AddAscend(const KinetoEvent& e, AscendRows::Kind kind, TraceBuilder::Event row,
+  bool AddAscend(const KinetoEvent& e, AscendRows::Kind kind, TraceBuilder::Event& row,
                  int64_t offset, std::string_view* why);
   void AddWithoutSlice(const KinetoEvent& e, int64_t offset);
   bool AddAllocation(const KinetoEvent& e);

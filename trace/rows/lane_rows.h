@@ -35,7 +35,11 @@ class LaneRows {
     Block& block = blocks_.back();
     block.earliest = std::min(block.earliest, row.start);
     latest_ = std::max(latest_, row.start + row.duration);
-    *next_++ = row;
+    // One by one: a copy of what was only just put together waits until all of that is written.
+    TraceRow& to = *next_++;
+    to.start = row.start, to.duration = row.duration, to.name = row.name;
+    to.correlation = row.correlation, to.detail = row.detail;
+    to.kind = row.kind, to.left_out = row.left_out;
   }
   uint32_t size() const;
   // The first start and the last end of all rows that were added, left out or not; the first is
