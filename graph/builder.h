@@ -76,6 +76,8 @@ struct TypicalLags {
 };
 
 struct Builder {
+  static constexpr uint32_t kNone = 0xffffffff;
+
   Builder(std::shared_ptr<const Trace> t, const BuildOptions& o);
 
   std::shared_ptr<const Trace> trace_owner;
@@ -117,11 +119,30 @@ struct Builder {
     return std::span(calls).subspan(thread.first_call, thread.end_call - thread.first_call);
   }
 
+  // What tells most of the tasks that are appended. Not in the order of Task: what was written in
+  // two pieces would be read as one, which waits until both are there.
+  struct New {
+    TaskKind kind;
+    NameId name;
+    LaneId lane;
+    ScopeId scope;
+    uint32_t event = kNone;
+    Duration duration;
+    uint32_t detail = kNone;
+  };
   // Appends a task that was recorded as [begin, end] to its lane.
-  TaskId Append(Task& task, Instant begin, Instant end) {
+  TaskId Append(const New& made, Instant begin, Instant end) {
+    const TaskId id(graph.size());
+    Task& task = graph.AppendTo(made.lane);
     task.recorded_start = begin;
-    Note(task, begin, end, graph.lane(task.lane).last, TaskId::None());
-    return graph.Append(task);
+    task.duration = made.duration;
+    task.name = made.name;
+    task.scope = made.scope;
+    task.event = made.event;
+    task.detail = made.detail;
+    task.kind = made.kind;
+    Note(task, begin, end, task.lane_prev, TaskId::None());
+    return id;
   }
   TaskId InsertAfter(TaskId after, Task task, Instant begin, Instant end);
   TaskId InsertBefore(TaskId before, Task task, Instant begin, Instant end);
@@ -149,7 +170,12 @@ struct Builder {
   const SyncDetail* SyncOf(uint32_t correlation) const;
   // Index into ops of the last operation on `lane` whose call started before `t`; none = kNone.
   uint32_t LastLaunchedBefore(LaneId lane, Instant t) const;
-  static constexpr uint32_t kNone = 0xffffffff;
+  // Tasks of the operations, [first, second), in the order of ops; where there are none, behind all
+  // tasks.
+  std::pair<size_t, size_t> TasksOfOps() const {
+    const size_t first = ops.empty() ? graph.size() : ops.front().task.index();
+    return {first, first + ops.size()};
+  }
   // Index into ops, kNone for other tasks: those of operations follow one another.
   uint32_t OpOf(TaskId t) const {
     const size_t place = ops.empty() ? 0 : t.index() - ops.front().task.index();
@@ -170,6 +196,16 @@ struct Builder {
   IdTable<uint32_t> call_of_correlation_{kNone};
   IdTable<uint32_t> sync_of_correlation_{kNone};
 };
+
+// Has `row` at hand by the time it is read: for rows that a pass reads in no order.
+template <class T>
+void FetchToRead([[maybe_unused]] const T& row) {
+#if defined(__GNUC__)
+  __builtin_prefetch(&row);
+#endif
+}
+// Chosen for rows of one loop, by what BM_BuildLargeGraph takes.
+inline constexpr uint32_t kCallsAhead = 8;
 
 enum class GpuCategory : uint8_t { kKernel, kMemcpy, kMemset, kCollective };
 GpuCategory CategoryOf(TaskKind kind);

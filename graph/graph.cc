@@ -135,16 +135,12 @@ uint16_t Graph::AddStep(GraphStep step) {
 
 TaskId Graph::Append(const Task& task) {
   DD_CHECK(task.lane.index() < lanes_.size());
-  Edited();
-  const TaskId id(tasks_.size());
-  GraphLane& list = lanes_[task.lane.index()];
-  Task& appended = tasks_.emplace_back(task);
-  FetchToWrite(&appended, kTasksAhead);
-  appended.lane_prev = list.last;
-  appended.lane_next = TaskId::None();
-  (list.last.valid() ? tasks_[list.last.index()].lane_next : list.first) = id;
-  list.last = id;
-  return id;
+  Task own = task;  // which may be one of this graph, whose tasks move
+  Task& appended = AppendTo(own.lane);
+  own.lane_prev = appended.lane_prev;
+  own.lane_next = TaskId::None();
+  appended = own;
+  return TaskId(tasks_.size() - 1);
 }
 
 TaskId Graph::InsertAfter(TaskId after, Task task) {

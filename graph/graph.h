@@ -28,6 +28,7 @@
 
 #include "base/ids.h"
 #include "base/time.h"
+#include "graph/large_pages.h"
 #include "graph/model_changes.h"
 #include "trace/trace.h"
 
@@ -228,6 +229,10 @@ class Graph {
   LayerId AddLayer(const Layer& layer);
   uint16_t AddStep(GraphStep step);
   TaskId Append(const Task& task);
+  // An empty task, which the caller fills in before anything else is edited: all but its lane and
+  // its neighbours there. For many tasks: one that is made elsewhere and copied takes as long
+  // again.
+  Task& AppendTo(LaneId lane);
   TaskId InsertAfter(TaskId after, Task task);  // same lane as `after`
   TaskId InsertBefore(TaskId before, Task task);
   void MoveToLane(TaskId t, LaneId lane, TaskId after);  // after = None: at the front
@@ -304,5 +309,17 @@ class Graph {
   uint64_t structure_ = 0, wiring_ = 0;
   std::vector<TaskId> retimed_;
 };
+
+inline Task& Graph::AppendTo(LaneId lane) {
+  GraphLane& list = Edited().lanes_[lane.index()];
+  const TaskId id(tasks_.size());
+  Task& task = tasks_.emplace_back();
+  FetchToWrite(&task, kTasksAhead);
+  task.lane = lane;
+  task.lane_prev = list.last;
+  (list.last.valid() ? tasks_[list.last.index()].lane_next : list.first) = id;
+  list.last = id;
+  return task;
+}
 
 }  // namespace daydream

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <queue>
 #include <span>
@@ -64,35 +63,52 @@ std::vector<TaskId> LikelyOrder(const Graph& g) {
   return holds ? order : std::vector<TaskId>();
 }
 
-// Targets of the edges of each task, and how much each task still waits for.
+// The edges of each task, and how much each task still waits for. Most tasks have no edge: those of
+// one are a list, which takes less memory than where each one's begin.
 struct Waiting {
-  explicit Waiting(const Graph& g)
-      : begin(LargeVector(g.size() + 1, uint32_t{0})),
-        targets(LargeVector(g.edges().size(), TaskId())),
-        open(LargeVector(g.size(), uint32_t{0})) {
-    for (const Edge& e : g.edges()) {
-      ++begin[e.from.index()];
-      ++open[e.to.index()];
-    }
-    std::partial_sum(begin.begin(), begin.end(), begin.begin());
-    // Where each one's end; the last are put in first.
+  explicit Waiting(const Graph& g) {
     const std::span<const Edge> edges = g.edges();
-    for (auto e = edges.rbegin(); e != edges.rend(); ++e) targets[--begin[e->from.index()]] = e->to;
-    if (AllFixed(g)) {
-      for (uint32_t& of_task : open) ++of_task;
+    ReserveLarge(of, g.size());
+    of.resize(g.size());
+    ReserveLarge(next, edges.size());
+    next.resize(edges.size());
+    const bool all_fixed = AllFixed(g);
+    if (all_fixed) {
       for (const GraphLane& lane : g.lanes()) {
-        if (lane.first.valid()) --open[lane.first.index()];
+        if (lane.first.valid()) --of[lane.first.index()].open;
       }
-      return;
+    } else {
+      for (size_t i = 0; i < g.size(); ++i) {
+        const Task& t = g.tasks()[i];
+        if (!t.lane_prev.valid() || !FixedOrder(g, t)) --of[i].open;
+      }
     }
-    for (size_t i = 0; i < g.size(); ++i) {
-      const Task& t = g.tasks()[i];
-      if (t.lane_prev.valid() && FixedOrder(g, t)) ++open[i];
+    for (size_t i = edges.size(); i-- > 0;) {  // the first come to stand in front
+      ++of[edges[i].to.index()].open;
+      next[i] = {std::exchange(of[edges[i].from.index()].first, static_cast<uint32_t>(i)),
+                 edges[i].to};
     }
+    for (const GraphLane& lane : g.lanes()) {
+      const bool fixed = lane.order == LaneOrder::kFixed;
+      for (TaskId t = lane.first; t.valid(); t = fixed ? TaskId::None() : g.task(t).lane_next) {
+        if (of[t.index()].open == 0) ready.push_back(t);
+      }
+    }
+    std::ranges::sort(ready);
   }
-  std::vector<uint32_t> begin;
-  std::vector<TaskId> targets;
-  std::vector<uint32_t> open;
+
+  static constexpr uint32_t kNone = Id<void>::kNoneValue;
+  struct OfTask {
+    uint32_t open = 1;       // edges into it, and the task before it on a lane of fixed order
+    uint32_t first = kNone;  // edge out of it
+  };
+  struct Target {
+    uint32_t next;  // edge out of the same task, kNone: none
+    TaskId to;
+  };
+  std::vector<OfTask> of;     // by task
+  std::vector<Target> next;   // by edge
+  std::vector<TaskId> ready;  // that wait for nothing
 };
 
 absl::Status CycleError(const Graph& g) {
@@ -128,29 +144,22 @@ absl::StatusOr<std::vector<TaskId>> OrderAlongLanes(const Graph& g, const Next& 
   }
   if (std::vector<TaskId> likely = LikelyOrder(g); !likely.empty()) return likely;
   Waiting w(g);
-  std::vector<TaskId> ready;  // first in, first out
-  for (size_t i = 0; i < g.size(); ++i) {
-    if (w.open[i] == 0) ready.push_back(TaskId(i));
-  }
-  order.resize(g.size());
-  TaskId* end = order.data();
-  uint32_t* const open = w.open.data();
-  const uint32_t* const begin = w.begin.data();
+  std::vector<TaskId>& ready = w.ready;  // first in, first out
   for (size_t head = 0; head < ready.size(); ++head) {
     TaskId t = ready[head];
     while (true) {  // along the lane for as long as nothing else is in the way
-      *end++ = t;
-      for (uint32_t k = begin[t.index()], last = begin[t.index() + 1]; k < last; ++k) {
-        const TaskId to = w.targets[k];
-        if (--open[to.index()] == 0) ready.push_back(to);
+      order.push_back(t);
+      for (uint32_t k = w.of[t.index()].first; k != Waiting::kNone; k = w.next[k].next) {
+        const TaskId to = w.next[k].to;
+        if (--w.of[to.index()].open == 0) ready.push_back(to);
       }
       const TaskId next = next_of(t);
-      if (!next.valid() || --open[next.index()] != 0) break;
+      if (!next.valid() || --w.of[next.index()].open != 0) break;
       t = next;
     }
+    if (order.size() == g.size()) return order;
   }
-  if (end != order.data() + order.size()) return CycleError(g);
-  return order;
+  return CycleError(g);
 }
 
 }  // namespace

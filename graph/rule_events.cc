@@ -106,6 +106,17 @@ class EventRule {
     return place;
   }
 
+  // What FollowThread() reads of a call.
+  void FetchCall(uint32_t i) const {
+    const HostCall& call = b_.calls[i];
+    if (call.kind == CallKind::kStreamWait) {
+      FetchToRead(b_.graph.task(call.task).event);
+      if (call.scope.valid()) FetchToRead(b_.tables->scopes[call.scope.index()]);
+    } else if (const uint32_t op = b_.ops_of_call[i].first; op != Builder::kNone) {
+      FetchToRead(b_.ops[op].kind);
+    }
+  }
+
   // Rule E2: the calls of one thread, in order.
   void FollowThread(const HostThread& thread) {
     LaneId current;                  // stream of the last launch that was not a collective
@@ -114,6 +125,7 @@ class EventRule {
     std::vector<uint32_t> pending;  // collectives that nothing has waited for yet
     for (uint32_t i = thread.first_call; i < thread.end_call; ++i) {
       const HostCall& call = b_.calls[i];
+      if (const uint32_t next = i + kCallsAhead; next < thread.end_call) FetchCall(next);
       if (call.kind == CallKind::kStreamWait) {
         Place place = PlaceOf(call.scope);
         if (place == Place::kInComm) comm_waits.push_back(call.task);

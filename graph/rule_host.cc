@@ -49,7 +49,7 @@ class ThreadSweep {
  public:
   ThreadSweep(Builder& b, LaneId lane, std::vector<uint8_t>& name_class)
       : b_(b), lane_(lane), name_class_(name_class) {
-    thread_.lane = next_.lane = lane;
+    thread_.lane = lane;
     thread_.first_call = static_cast<uint32_t>(b.calls.size());
     const Lane& l = b.trace.lanes[lane.index()];
     thread_.is_process_main = l.number == l.process;
@@ -109,16 +109,18 @@ class ThreadSweep {
 
   // From the cursor on, in what is open.
   void Add(TaskKind kind, NameId name, uint32_t event, Instant until) {
-    next_.duration = until - cursor_;
-    next_.name = name;
-    next_.scope = Current();
-    next_.event = event;
-    next_.kind = kind;
-    last_ = b_.Append(next_, cursor_, until);
+    const ScopeId scope = Current();
+    last_ = b_.Append({.kind = kind,
+                       .name = name,
+                       .lane = lane_,
+                       .scope = scope,
+                       .event = event,
+                       .duration = until - cursor_},
+                      cursor_, until);
     last_context_ = Context();
     thread_.tasks.push_back(last_);
     if (kind != TaskKind::kCall) return;
-    b_.calls.push_back({last_, name, next_.scope, b_.KindOf(last_), cursor_, until});
+    b_.calls.push_back({last_, name, scope, b_.KindOf(last_), cursor_, until});
   }
 
   void CloseUntil(Instant t) {
@@ -191,7 +193,6 @@ class ThreadSweep {
   LaneId lane_;
   std::vector<uint8_t>& name_class_;
   HostThread thread_;
-  Task next_;  // of which little changes from one to the next
   std::vector<OpenScope> stack_;
   Instant cursor_;
   TaskId last_;

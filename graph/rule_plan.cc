@@ -29,13 +29,13 @@ void AddPlannedHosts(Builder& b, std::vector<TaskId>& task_of) {
                                   .lane = LaneId(lane),
                                   .begin = t.start[row],
                                   .end = t.End(row)});
-      Task task{.duration = t.duration[row],
-                .name = t.name[row],
-                .lane = LaneId(lane),
-                .scope = scope,
-                .event = row,
-                .kind = TaskKind::kHost};
-      task_of[row] = b.Append(task, t.start[row], t.End(row));
+      task_of[row] = b.Append({.kind = TaskKind::kHost,
+                               .name = t.name[row],
+                               .lane = LaneId(lane),
+                               .scope = scope,
+                               .event = row,
+                               .duration = t.duration[row]},
+                              t.start[row], t.End(row));
     }
   }
 }

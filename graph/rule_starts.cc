@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/large_pages.h"
 
 namespace daydream {
 namespace {
@@ -57,6 +58,7 @@ class StartRule {
     size_t wait = 0;
     for (uint32_t i = 0; i < b_.ops.size(); ++i) {
       const GpuOp& op = b_.ops[i];
+      FetchToWrite(&b_.graph.task(op.task), kTasksAhead);
       constraints_.clear();
       AddLane(op);
       AddLaunch(op);

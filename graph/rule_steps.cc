@@ -95,15 +95,32 @@ uint16_t StepAt(const std::vector<Instant>& begins, Instant t) {
 // The step of every GPU operation, by index into Builder::ops.
 class StepsOfOps {
  public:
-  explicit StepsOfOps(const Builder& b) : b_(b), step_(b.ops.size()) {
+  explicit StepsOfOps(const Builder& b)
+      : b_(b), step_(b.ops.size()), first_(b.graph.steps().size(), Builder::kNone), last_(first_) {
     FindLaunched();
     if (launched_ == b.ops.size()) return;
     for (const std::vector<uint32_t>& stream : b.stream_ops) PlaceUnlaunched(stream);
   }
 
   uint16_t Of(uint32_t op) const { return step_[op]; }
+  // The first operation of the step, and the first of those that end last; null: it has none.
+  const GpuOp* First(size_t step) const { return OpOrNull(first_[step]); }
+  const GpuOp* Last(size_t step) const { return OpOrNull(last_[step]); }
 
  private:
+  const GpuOp* OpOrNull(uint32_t op) const { return op == Builder::kNone ? nullptr : &b_.ops[op]; }
+
+  // Operations are in the order of their starts.
+  void SetStep(uint32_t op, uint16_t step) {
+    step_[op] = step;
+    first_[step] = std::min(first_[step], op);
+    const GpuOp* last = Last(step);
+    const Instant end = b_.ops[op].end;
+    if (last == nullptr || end > last->end || (end == last->end && op < last_[step])) {
+      last_[step] = op;
+    }
+  }
+
   bool Launched(uint32_t op) const { return b_.ops[op].call.valid(); }
 
   // Launched operations, when those of each step begin on the GPU, and whether calls get lost: an
@@ -113,16 +130,17 @@ class StepsOfOps {
     const size_t steps = b_.graph.steps().size();
     gpu_begin_.assign(steps, kNoEnd);
     size_t lost = 0;
-    for (const std::vector<uint32_t>& stream : b_.stream_ops) {
-      bool any = false;
-      for (uint32_t op : stream) {
-        any |= Launched(op);
-        lost += any && !Launched(op);
-        if (!Launched(op)) continue;
-        ++launched_;
-        step_[op] = b_.step_of_task[b_.ops[op].call.index()];
-        gpu_begin_[step_[op]] = std::min(gpu_begin_[step_[op]], b_.ops[op].start);
+    std::vector<bool> any(b_.stream_ops.size());  // launched on this stream before
+    for (uint32_t i = 0; i < b_.ops.size(); ++i) {
+      const GpuOp& op = b_.ops[i];
+      if (!op.call.valid()) {
+        lost += any[op.lane.index()];
+        continue;
       }
+      any[op.lane.index()] = true;
+      ++launched_;
+      SetStep(i, b_.step_of_task[op.call.index()]);
+      gpu_begin_[step_[i]] = std::min(gpu_begin_[step_[i]], op.start);
     }
     calls_get_lost_ = static_cast<double>(lost) > kMostLost * static_cast<double>(launched_);
     gpu_begin_[0] = Instant::Min();
@@ -154,13 +172,14 @@ class StepsOfOps {
       }
       const uint16_t by_time = StepAt(gpu_begin_, b_.ops[op].start);
       // Calls of two threads may cross: what the stream says last holds.
-      step_[op] = before ? uint16_t{0} : std::min(std::max(by_time, least), most[i]);
+      SetStep(op, before ? uint16_t{0} : std::min(std::max(by_time, least), most[i]));
     }
   }
 
   const Builder& b_;
   std::vector<uint16_t> step_;
-  std::vector<Instant> gpu_begin_;  // by step
+  std::vector<uint32_t> first_, last_;  // by step
+  std::vector<Instant> gpu_begin_;      // by step
   size_t launched_ = 0;
   bool calls_get_lost_ = false;
 };
@@ -187,12 +206,12 @@ void CloseLoneStep(Builder& b) {
     scope = s;
     break;
   }
-  Task rest{.duration = step->end - b.End(last),
+  b.Append({.kind = TaskKind::kHost,
+            .name = b.graph.AddName(step->label),
             .lane = found.lane,
             .scope = scope,
-            .kind = TaskKind::kHost};
-  rest.name = b.graph.AddName(step->label);
-  b.Append(rest, b.End(last), step->end);
+            .duration = step->end - b.End(last)},
+           b.End(last), step->end);
   b.step_of_task.push_back(b.step_of_task[last.index()]);
   b.graph.mutable_task(last).gap = {};
 }
@@ -217,42 +236,42 @@ bool WaitedUntil(const Builder& b, Instant done) {
 // what lies before a window that was recorded ends with work from before that.
 void FindBegins(Builder& b, const StepsOfOps& of_ops) {
   const size_t steps = b.graph.steps().size();
-  std::vector<const GpuOp*> first(steps, nullptr), last(steps, nullptr);
-  for (uint32_t i = 0; i < b.ops.size(); ++i) {
-    const GpuOp& op = b.ops[i];
-    const uint16_t step = of_ops.Of(i);
-    if (first[step] == nullptr || op.start < first[step]->start) first[step] = &op;
-    if (last[step] == nullptr || op.end > last[step]->end) last[step] = &op;
-  }
   for (size_t s = 0; s < steps; ++s) {
-    if (first[s] == nullptr) continue;
+    const GpuOp* first = of_ops.First(s);
+    if (first == nullptr) continue;
     GraphStep& step = b.graph.mutable_step(s);
-    step.begin = {first[s]->call, first[s]->task};
-    step.backlog = (s == 0 || OffSince(b, s).has_value()) && !last[s]->call.valid();
+    step.begin = {first->call, first->task};
+    step.backlog = (s == 0 || OffSince(b, s).has_value()) && !of_ops.Last(s)->call.valid();
   }
   for (size_t s = 1; s < steps; ++s) {
-    if (first[s] == nullptr || first[s - 1] == nullptr || !first[s]->call.valid()) continue;
+    const GpuOp *first = of_ops.First(s), *before = of_ops.Last(s - 1);
+    if (first == nullptr || before == nullptr || !first->call.valid()) continue;
     GraphStep& step = b.graph.mutable_step(s);
-    const Instant done = last[s - 1]->end;
-    step.host_led = first[s]->call_start > done;
-    step.host_waited = step.host_led && WaitedUntil(b, done);
+    step.host_led = first->call_start > before->end;
+    step.host_waited = step.host_led && WaitedUntil(b, before->end);
   }
 }
 
-// Host work, along each thread.
+bool OnStream(const Builder& b, size_t task) {
+  return b.graph.lane(b.graph.tasks()[task].lane).lane.kind == LaneKind::kStream;
+}
+
+// Host work: all before the operations of streams, and some of what was put between the rest.
 void AssignHostSteps(Builder& b, const std::vector<Instant>& begins) {
-  for (const GraphLane& lane : b.graph.lanes()) {
-    if (lane.lane.kind == LaneKind::kStream) continue;
-    uint16_t step = 0;
-    Instant begin = Instant::Min(), end = Instant::Min();  // of that step
-    for (TaskId t = lane.first; t.valid(); t = b.next_on_lane[t.index()]) {
-      if (const Instant start = b.Start(t); start < begin || start >= end) {
-        step = StepAt(begins, start);
-        begin = begins[step];
-        end = step + size_t{1} < begins.size() ? begins[step + size_t{1}] : kNoEnd;
-      }
-      b.step_of_task[t.index()] = step;
+  uint16_t step = 0;
+  Instant begin = Instant::Min(), end = Instant::Min();  // of that step
+  const auto assign = [&](size_t task) {
+    if (const Instant start = b.task_start[task]; start < begin || start >= end) {
+      step = StepAt(begins, start);
+      begin = begins[step];
+      end = step + size_t{1} < begins.size() ? begins[step + size_t{1}] : kNoEnd;
     }
+    b.step_of_task[task] = step;
+  };
+  const auto [first_op, behind_ops] = b.TasksOfOps();
+  for (size_t task = 0; task < first_op; ++task) assign(task);
+  for (size_t task = behind_ops; task < b.graph.size(); ++task) {
+    if (!OnStream(b, task)) assign(task);
   }
 }
 
@@ -288,6 +307,8 @@ void CutThreadsAtHoles(Builder& b, const std::vector<Instant>& begins) {
 
 // Nor is the time from the last operation to what was launched before the recorder went on.
 void CutStreamsAtHoles(Builder& b) {
+  const std::vector<Step>& steps = b.report.steps.steps;
+  if (std::ranges::find(steps, StepUse::kNotRecorded, &Step::use) == steps.end()) return;
   for (const std::vector<uint32_t>& stream : b.stream_ops) {
     for (size_t i = 1; i < stream.size(); ++i) {
       const GpuOp &before = b.ops[stream[i - 1]], &op = b.ops[stream[i]];
@@ -306,16 +327,19 @@ void CutStreamsAtHoles(Builder& b) {
 }
 
 void AssignStreamSteps(Builder& b, const StepsOfOps& of_ops) {
-  for (const GraphLane& lane : b.graph.lanes()) {
-    if (lane.lane.kind != LaneKind::kStream) continue;
-    TaskId open = lane.first;  // delays belong to the operation they delay
-    for (TaskId t = lane.first; t.valid(); t = b.next_on_lane[t.index()]) {
-      const uint32_t op = b.OpOf(t);
-      if (op == Builder::kNone) continue;
-      const TaskId behind = b.next_on_lane[t.index()];
-      for (; open != behind; open = b.next_on_lane[open.index()]) {
-        b.step_of_task[open.index()] = of_ops.Of(op);
-      }
+  const auto [first_op, behind_ops] = b.TasksOfOps();
+  for (size_t task = first_op; task < behind_ops; ++task) {
+    b.step_of_task[task] = of_ops.Of(static_cast<uint32_t>(task - first_op));
+  }
+  // Delays belong to the operation they delay: those that follow one another, from the first on.
+  for (size_t task = behind_ops; task < b.graph.size(); ++task) {
+    const TaskId before = b.graph.tasks()[task].lane_prev;
+    if (!OnStream(b, task) || (before.valid() && b.OpOf(before) == Builder::kNone)) continue;
+    TaskId op(task);
+    while (op.valid() && b.OpOf(op) == Builder::kNone) op = b.next_on_lane[op.index()];
+    if (!op.valid()) continue;
+    for (TaskId t(task); t != op; t = b.next_on_lane[t.index()]) {
+      b.step_of_task[t.index()] = b.step_of_task[op.index()];
     }
   }
   CutStreamsAtHoles(b);
@@ -356,21 +380,19 @@ void AssignSteps(Builder& b) {
 
 void RecordPeriods(Builder& b, std::span<const StepMark> marks) {
   size_t n = b.graph.steps().size();
-  const std::vector<Instant>& start = b.task_start;
-  Instant first = start[0], last = b.task_end[0];
-  for (size_t i = 0; i < start.size(); ++i) {
-    if (start[i] < first) first = start[i];
-    if (b.task_end[i] > last) last = b.task_end[i];
+  std::optional<LaunchCalls> calls;  // a plan says itself what launches what
+  if (n > 1 && !b.trace.provenance.planned) calls.emplace(b.graph, CallsThatLaunch(b));
+  const std::vector<StepExtent> extents =
+      StepExtents(b.graph, marks, b.task_start, b.task_end, calls.has_value() ? &*calls : nullptr);
+  StepWindow window = extents.front().all;
+  for (const StepExtent& e : extents) {
+    window = {std::min(window.begin, e.all.begin), std::max(window.end, e.all.end)};
   }
-  b.report.window = last - first;
+  b.report.window = window.length();
   if (n == 1) {
     b.graph.mutable_step(0).recorded_period = b.report.window;
     return;
   }
-  std::optional<LaunchCalls> calls;  // a plan says itself what launches what
-  if (!b.trace.provenance.planned) calls.emplace(b.graph, CallsThatLaunch(b));
-  const std::vector<StepExtent> extents =
-      StepExtents(b.graph, marks, start, b.task_end, calls.has_value() ? &*calls : nullptr);
   const std::vector<StepWindow> windows = StepWindows(extents);
   for (size_t i = 1; i < n; ++i) {
     GraphStep& step = b.graph.mutable_step(i);

@@ -124,14 +124,14 @@ void AddStreams(Builder& b) {
     }
     op.kind = KindOfRow(t, row, collective_name);
     const ScopeId scope = op.call.valid() ? b.calls[op.call_index].scope : ScopeId();
-    Task task{.duration = op.end - op.start,
-              .name = t.name[row],
-              .lane = op.lane,
-              .scope = scope,
-              .event = row,
-              .detail = t.detail[row],
-              .kind = op.kind};
-    op.task = b.Append(task, op.start, op.end);
+    op.task = b.Append({.kind = op.kind,
+                        .name = t.name[row],
+                        .lane = op.lane,
+                        .scope = scope,
+                        .event = row,
+                        .duration = op.end - op.start,
+                        .detail = t.detail[row]},
+                       op.start, op.end);
     op.takes_place = TakesPlace(b.graph, op.task);
     if (op.kind == TaskKind::kCollective) b.collectives.push_back(op.task);
   }

@@ -229,16 +229,18 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
   for (size_t s = 0; s < steps; ++s) {
     const Found& of = found[s];
     const StepWindow& work = of.gpu ? of.of_gpu : of.all;
-    extents[s] = {.gpu = of.gpu,
-                  .any = of.any,
-                  .counts = graph.steps()[s].measured,
-                  .backlog = graph.steps()[s].backlog,
-                  .host_led = graph.steps()[s].host_led,
-                  .host_waited = graph.steps()[s].host_waited,
-                  .recorded = graph.steps()[s].recorded_period,
-                  .first = work.begin,
-                  .last = work.end,
-                  .host = of.host};
+    extents[s] = {
+        .gpu = of.gpu,
+        .any = of.any,
+        .counts = graph.steps()[s].measured,
+        .backlog = graph.steps()[s].backlog,
+        .host_led = graph.steps()[s].host_led,
+        .host_waited = graph.steps()[s].host_waited,
+        .recorded = graph.steps()[s].recorded_period,
+        .first = work.begin,
+        .last = work.end,
+        .all = {std::min(of.all.begin, of.of_gpu.begin), std::max(of.all.end, of.of_gpu.end)},
+        .host = of.host};
     for (const StepMarks::Launch& l : marks.launches(s)) {
       const std::span<const Instant> at = l.from == Anchor::kEnd ? end : start;
       const Instant arrives = at[l.task.index()] + l.lag;

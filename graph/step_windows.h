@@ -63,6 +63,7 @@ struct StepExtent {
   bool host_waited = false;  // GraphStep::host_waited
   Duration recorded = {};    // GraphStep::recorded_period
   Instant first, last;
+  StepWindow all = {};                   // of all its tasks
   std::optional<StepWindow> host = {};   // of the lone step: from its host tasks to the next one's
   std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
 };
