@@ -36,7 +36,7 @@ void KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, -1);  // never
   rlimit space{};
   if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur != RLIM_INFINITY) return;
-  constexpr size_t kInLargePages = size_t{128} << 20;
+  constexpr size_t kInLargePages = size_t{256} << 20;
   void* heap = std::malloc(kInLargePages);
   if (heap != nullptr) UseLargePages(heap, kInLargePages);
   std::free(heap);
