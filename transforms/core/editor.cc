@@ -230,9 +230,12 @@ void Editor::RemoveButGap(std::span<const TaskId> tasks) {
 
 void Editor::MoveGap(TaskId from, TaskId behind) {
   const Duration more = graph_.task(from).gap, was = graph_.task(behind).gap;
-  const std::vector<Duration> at_ends = AtEnds([&](const EndView& at) {
-    return ends_->gaps.Of(at.end, from, more) + ends_->gaps.Of(at.end, behind, was);
-  });
+  std::vector<Duration> at_ends;
+  if (ends_ != nullptr && (ends_->gaps.Has(from) || ends_->gaps.Has(behind))) {
+    at_ends = AtEnds([&](const EndView& at) {
+      return ends_->gaps.Of(at.end, from, more) + ends_->gaps.Of(at.end, behind, was);
+    });
+  }
   if (more != Duration{}) SetGap(behind, was + more);
   if (at_ends != std::vector(at_ends.size(), was + more)) SetGapAtEnds(behind, at_ends);
 }

@@ -17,10 +17,16 @@ class TimeColumns {
  public:
   explicit TimeColumns(size_t ends) : ends_(ends) {}
   bool Has(TaskId t) const { return row_of_.contains(t); }
+  // By end; empty where it takes at all what it takes in the graph.
+  std::span<const Duration> Of(TaskId t) const {
+    const auto row = row_of_.find(t);
+    return row == row_of_.end() ? std::span<const Duration>()
+                                : std::span(times_).subspan(row->second * ends_, ends_);
+  }
   // `now`: what it is in the graph.
   Duration Of(size_t end, TaskId t, Duration now) const {
-    const auto row = row_of_.find(t);
-    return row == row_of_.end() ? now : times_[row->second * ends_ + end];
+    const std::span<const Duration> times = Of(t);
+    return times.empty() ? now : times[end];
   }
   void Set(TaskId t, std::span<const Duration> times);
   void Forget(TaskId t) { row_of_.erase(t); }

@@ -2,7 +2,6 @@
 // and the casts that autocast adds come in.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -108,7 +107,8 @@ class Amp {
         shapes_(edit.graph()),
         casts_(edit.graph(), rules_, works_, shapes_),
         floor_(FloorOf(params)),
-        floors_(edit.AtEnds([](const EndView& at) { return FloorOf(at.params()); })) {}
+        floors_(edit.AtEnds([](const EndView& at) { return FloorOf(at.params()); })),
+        twice_(Everywhere(2)) {}
 
   absl::Status Run() {
     // What host costs and the sums of kernels are of.
@@ -259,10 +259,37 @@ class Amp {
     return known->second;
   }
 
+  // A number as parameters are, and as they are at each end.
+  struct Number {
+    double now = 0;
+    std::vector<double> at_ends;
+  };
+  Number Everywhere(double value) const {
+    return {value, edit_.AtEnds([&](const EndView&) { return value; })};
+  }
+
+  // Read when it is first asked for: who asks is noted.
+  const Number& Param(std::string_view name) {
+    const auto [known, first] = numbers_.try_emplace(name);
+    if (first) {
+      const auto there = [&](const EndView& at) { return at.params()[name]; };
+      known->second = {params_[name], edit_.AtEnds(there)};
+    }
+    return known->second;
+  }
+
+  // Few ends have another value than there is now.
+  template <class Of>
+  static Number Each(const Number& from, const Of& of) {
+    Number to{of(from.now), from.at_ends};
+    for (double& value : to.at_ends) value = value == from.now ? to.now : of(value);
+    return to;
+  }
+
   // Moves a matrix kernel to tensor cores. False when that cannot be.
   bool Multiply(TaskId t, const KernelPrecision& p) {
     const DeviceSpec* spec = SpecOf(t);
-    std::function<double(const Params&)> gain;
+    Number gain;
     const DType format = FormatFor(t);
     if (spec != nullptr) {
       const DType now = RecordedFormat(*spec, p);
@@ -284,25 +311,26 @@ class Amp {
         // in the other: both run on tensor cores. From the vector units it is another kernel.
         const double time = static_cast<double>(works_.TimeOf(op.scope).ns);
         const FormatTimes& formats = TimesOf(*op.work, *spec, now, format);
-        gain = [=, known = std::map<double, double>()](const Params& params) mutable {
-          const double own = now == DType::kTf32 ? 1 : params["shape_exponent"];
-          const auto [it, first] = known.try_emplace(own);
-          if (first) it->second = InFormatNs(formats, time, own);
-          return it->second > 0 ? time / it->second : 1;
-        };
+        gain = Each(now == DType::kTf32 ? Everywhere(1) : Param("shape_exponent"), [&](double own) {
+          const double then = InFormatNs(formats, time, own);
+          return then > 0 ? time / then : 1;
+        });
         ++tally_.shaped;
       } else {
-        gain = [=](const Params& params) { return std::pow(to / from, params["matrix_exponent"]); };
+        gain = Each(Param("matrix_exponent"), [&](double by) { return std::pow(to / from, by); });
       }
     } else if (dtype_ == DType::kTf32 || IsNarrow(dtype_)) {
       ++tally_.blocked;  // few GPUs have them
       return false;
     } else {
       ++tally_.unknown_device;
-      gain = [](const Params& params) { return params["matrix_speedup"]; };
+      gain = Param("matrix_speedup");
     }
+    const Number& longer = Param("matrix_time");
+    gain.now /= longer.now;
+    for (size_t e = 0; e < gain.at_ends.size(); ++e) gain.at_ends[e] /= longer.at_ends[e];
     edit_.BeginCause("matrix kernels run on tensor cores");
-    SetFaster(t, [&](const Params& params) { return gain(params) / params["matrix_time"]; });
+    SetFaster(t, gain);
     ++tally_.moved;
     tally_.formats.insert(dtype_);
     moved_.push_back(t);
@@ -314,19 +342,19 @@ class Amp {
   void Halve(TaskId t) {
     to_half_.insert(shapes_.Of(t).scope);
     edit_.BeginCause("other kernels move half the bytes");
-    SetFaster(t, [](const Params&) { return 2.0; });
+    SetFaster(t, twice_);
   }
 
   // No kernel gets shorter than the floor; those that are, stay.
-  template <class Gain>
-  void SetFaster(TaskId t, const Gain& gain) {
-    const auto faster = [&](const Params& params, Duration now, Duration floor) {
-      const Duration then = std::max(now.Scaled(1 / gain(params)), std::min(now, floor));
+  void SetFaster(TaskId t, const Number& gain) {
+    const auto faster = [](double gain, Duration now, Duration floor) {
+      const Duration then = std::max(now.Scaled(1 / gain), std::min(now, floor));
       return std::min(now, then);
     };
-    const std::vector<Duration> at_ends = edit_.AtEnds(
-        [&](const EndView& at) { return faster(at.params(), at.DurationOf(t), floors_[at.end]); });
-    const Duration now = graph().task(t).duration, then = faster(params_, now, floor_);
+    const std::vector<Duration> at_ends = edit_.AtEnds([&](const EndView& at) {
+      return faster(gain.at_ends[at.end], at.DurationOf(t), floors_[at.end]);
+    });
+    const Duration now = graph().task(t).duration, then = faster(gain.now, now, floor_);
     if (then < now) edit_.SetDuration(t, then);
     edit_.SetAtEnds(t, at_ends);
   }
@@ -390,7 +418,9 @@ class Amp {
   CastPlaces casts_;
   Duration floor_;
   std::vector<Duration> floors_;  // by end
-  DType dtype_ = DType::kBf16;    // of the GPU whose stream is walked
+  Number twice_;
+  std::map<std::string_view, Number> numbers_;  // by parameter
+  DType dtype_ = DType::kBf16;                  // of the GPU whose stream is walked
   std::map<int32_t, DeviceMatch> devices_;
   std::vector<TaskId> moved_;             // matrix kernels
   absl::flat_hash_set<ScopeId> to_half_;  // ops with kernels that read and write 16 bit now
