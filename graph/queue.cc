@@ -150,7 +150,8 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
   }
   std::erase_if(edges, is_queue);
   const std::vector<std::vector<TaskId>> unrecorded =
-      UnrecordedLaunches(graph, CallsOfThreads(graph, outcomes));
+      AnyUnrecorded(graph, outcomes) ? UnrecordedLaunches(graph, CallsOfThreads(graph, outcomes))
+                                     : std::vector<std::vector<TaskId>>(graph.lanes().size());
   const bool shared =
       std::ranges::any_of(rebuilt, [&](LaneId lane) { return graph.lane(lane).shared_queue != 0; });
   const std::vector<uint32_t> order =

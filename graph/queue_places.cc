@@ -82,6 +82,16 @@ bool RecordsEvent(const Graph& graph, TaskId call) {
   return ClassifyCall(graph.TaskName(call)) == CallKind::kEventRecord;
 }
 
+bool AnyUnrecorded(const Graph& graph, std::span<const Outcome> outcome_of) {
+  Submits submits(graph);
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    const bool call = task.kind == TaskKind::kCall && !task.removed;
+    if (call && !outcome_of[i].stream.valid() && submits.Counts(task.name)) return true;
+  }
+  return false;
+}
+
 std::vector<std::vector<TaskId>> UnrecordedLaunches(
     const Graph& graph, std::span<const std::vector<SubmittingCall>> calls) {
   std::vector<std::vector<SubmittingCall>> found(graph.lanes().size());

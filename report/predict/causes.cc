@@ -221,12 +221,11 @@ class Game {
 
   // Sets the work graph to the recorded values and finds what the journals do not explain.
   void FindValues() {
-    values_.resize(work_.size());
-    std::vector<Value> sum(work_.size());
+    values_.resize(work_.size());  // what the journals explain, first
     for (const Player& p : players_) {
       for (const Delta& d : p.deltas) {
-        sum[d.task.index()].duration += d.duration;
-        sum[d.task.index()].gap += d.gap;
+        values_[d.task.index()].duration += d.duration;
+        values_[d.task.index()].gap += d.gap;
       }
     }
     std::vector<Delta> unexplained;
@@ -235,8 +234,8 @@ class Game {
       Task& task = work_.mutable_task(t);
       Value base = i < before_.size() ? ValueOf(before_.task(t)) : Value{};
       Value end = ValueOf(task);
-      Duration duration = end.duration - base.duration - sum[i].duration;
-      Duration gap = end.gap - base.gap - sum[i].gap;
+      Duration duration = end.duration - base.duration - values_[i].duration;
+      Duration gap = end.gap - base.gap - values_[i].gap;
       if (duration.ns != 0 || gap.ns != 0) unexplained.push_back({t, duration, gap});
       if (i < before_.size() && !before_.task(t).removed) task.removed = false;
       values_[i] = {base.duration, base.gap, std::min({base.gap, end.gap, Duration{}})};

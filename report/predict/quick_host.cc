@@ -19,8 +19,8 @@ StepBatch::Longer LessOf(const Graph& graph, TaskId id) {
   const Task& t = graph.task(id);
   if (t.removed || !IsHost(t.kind)) return {id, {}, {}};
   const Duration gap = std::max(t.gap, Duration{}), time = t.duration + gap;
-  if (time <= Duration{}) return {id, {}, {}};
-  const double left = std::max(0.0, 1 - kMostAdded.seconds() / time.seconds());
+  if (time <= kMostAdded) return {id, -t.duration, -gap};
+  const double left = 1 - kMostAdded.seconds() / time.seconds();
   return {id, t.duration.Scaled(left) - t.duration, gap.Scaled(left) - gap};
 }
 

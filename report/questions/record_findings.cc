@@ -284,16 +284,26 @@ class RecordFindings {
   }
 
   void FindOpsAtOnce() {
-    size_t all = 0;
+    size_t all = 0, most = 0;  // instants of one thread, whose rows are sorted
+    for (size_t lane = 0; lane < trace_.lanes.size(); ++lane) {
+      size_t of_lane = 0;
+      Instant last = Instant::Min();
+      for (size_t row = trace_.lane_begin[lane]; row < trace_.lane_begin[lane + 1]; ++row) {
+        if (trace_.kind[row] != EventKind::kOp) continue;
+        ++all;
+        of_lane += trace_.start[row] != last;
+        last = trace_.start[row];
+      }
+      most = std::max(most, of_lane);
+    }
+    if (all < kFewOps || most * kOneInTen > all) return;
     std::vector<Instant> begins;
     for (size_t row = 0; row < trace_.rows(); ++row) {
-      if (trace_.kind[row] != EventKind::kOp) continue;
-      ++all;
-      begins.push_back(trace_.start[row]);
+      if (trace_.kind[row] == EventKind::kOp) begins.push_back(trace_.start[row]);
     }
     std::sort(begins.begin(), begins.end());
     begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
-    if (all < kFewOps || begins.size() * kOneInTen > all) return;
+    if (begins.size() * kOneInTen > all) return;
     Add(FindingKind::kNoTime,
         fmt::format("{} operators begin at {}: their times are not those of a run",
                     FormatCount(all), Plural(begins.size(), "instant")),
