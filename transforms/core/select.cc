@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -229,12 +230,24 @@ class Sets {
   std::map<const Node*, TaskSet> named_;
 };
 
-// What selectors of a text have selected of a graph: a sweep asks for the same at each point.
-constexpr size_t kMostKept = 16;
-struct Selected {
-  std::unique_ptr<std::mutex> mutex = std::make_unique<std::mutex>();
-  std::unique_ptr<std::map<std::string, std::vector<TaskId>>> by_text =
-      std::make_unique<std::map<std::string, std::vector<TaskId>>>();
+// What became of the texts of selectors: a sweep asks for the same at each point.
+template <class T>
+class ByText {
+ public:
+  std::optional<T> Find(const std::string& text) const {
+    std::lock_guard lock(*mutex_);
+    const auto found = known_->find(text);
+    return found != known_->end() ? std::optional(found->second) : std::nullopt;
+  }
+  void Keep(const std::string& text, const T& value) const {
+    constexpr size_t kMostKept = 16;
+    std::lock_guard lock(*mutex_);
+    if (known_->size() < kMostKept) known_->emplace(text, value);
+  }
+
+ private:
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  std::unique_ptr<std::map<std::string, T>> known_ = std::make_unique<std::map<std::string, T>>();
 };
 
 }  // namespace
@@ -256,6 +269,15 @@ absl::StatusOr<Selector> Selector::Compile(std::string_view text) {
     text.remove_prefix(end + 1);
   }
   selector.node_ = std::make_shared<const Node>(std::move(all));
+  return selector;
+}
+
+absl::StatusOr<Selector> Selector::CompileFor(const Graph& graph, std::string_view text) {
+  const auto known = FactOfTables<ByText<Selector>>(graph, [] { return ByText<Selector>(); });
+  const std::string key(text);
+  if (auto selector = known->Find(key)) return *std::move(selector);
+  absl::StatusOr<Selector> selector = Compile(text);
+  if (selector.ok()) known->Keep(key, *selector);
   return selector;
 }
 
@@ -322,15 +344,12 @@ Selector Selector::Named(std::string_view name, const Selector& selector) {
 
 std::vector<TaskId> Selector::Select(const Graph& graph, ExpressionValues* values) const {
   if (!by_text_ || graph.facts() == nullptr) return Find(graph, values);
-  const auto known = FactOf<Selected>(graph, [] { return Selected(); });
-  {
-    std::lock_guard lock(*known->mutex);
-    const auto found = known->by_text->find(text_);
-    if (found != known->by_text->end()) return found->second;
-  }
+  const auto known = FactOf<ByText<std::vector<TaskId>>>(graph, [] {
+    return ByText<std::vector<TaskId>>();  // what was selected
+  });
+  if (auto selected = known->Find(text_)) return *std::move(selected);
   std::vector<TaskId> selected = Find(graph, values);
-  std::lock_guard lock(*known->mutex);
-  if (known->by_text->size() < kMostKept) known->by_text->emplace(text_, selected);
+  known->Keep(text_, selected);
   return selected;
 }
 

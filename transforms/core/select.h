@@ -57,6 +57,9 @@ class Selector {
   // Reads the text form. InvalidArgument (E0103) names the part that cannot be read.
   static absl::StatusOr<Selector> Compile(std::string_view text);
 
+  // The same, read once for all graphs of the same tables: a sweep asks for it at each point.
+  static absl::StatusOr<Selector> CompileFor(const Graph& graph, std::string_view text);
+
   // One key with its value; errors as of CompileTerm (transforms/core/select_term.h).
   static absl::StatusOr<Selector> Key(std::string_view key, std::string_view value);
   static Selector All(std::vector<Selector> parts);  // of none: every task

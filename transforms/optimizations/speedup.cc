@@ -24,7 +24,7 @@ constexpr ParamSpec kSpeedupParams[] = {
 };
 
 absl::Status RunSpeedup(const Params& params, Editor& edit) {
-  DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params.text("select")));
+  DD_ASSIGN_OR_RETURN(Selector selector, Selector::CompileFor(edit.graph(), params.text("select")));
   if (std::string note = NoteOnBareWord(params.text("select")); !note.empty()) {
     edit.changes().notes.push_back(std::move(note));
   }
