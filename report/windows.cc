@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "graph/step_windows.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -41,9 +40,8 @@ std::vector<Duration> CountedPeriods(const Graph& graph, std::vector<Duration> a
   return counted;
 }
 
-std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline) {
+std::vector<Window> CountedWindows(const Graph& graph, std::span<const StepWindow> steps) {
   std::vector<Window> windows;
-  std::vector<StepWindow> steps = StepWindows(graph, timeline.start, timeline.end);
   for (size_t s : CountedSteps(graph)) {
     Instant begin = steps[s].begin, end = std::max(begin, steps[s].end);
     if (!windows.empty()) {  // where an edit changed the order of steps
@@ -52,6 +50,12 @@ std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline)
     }
     windows.push_back({s, begin, end});
   }
+  return windows;
+}
+
+std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline) {
+  std::vector<Window> windows =
+      CountedWindows(graph, StepWindows(graph, timeline.start, timeline.end));
   if (windows.empty()) windows.push_back(Everything(graph, timeline));
   return windows;
 }

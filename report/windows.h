@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/step_windows.h"
 #include "simulator/critical_path.h"
 #include "simulator/timeline.h"
 
@@ -29,6 +30,8 @@ std::vector<Duration> CountedPeriods(const Graph& graph, std::vector<Duration> p
 // uses up of the host's lead (graph/host_lead.h) and the cycle of a lone step
 // (simulator/lone_step.h), and what is summed over the windows has its share of StepTime().
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
+// The same of all windows; none where no step counts.
+std::vector<Window> CountedWindows(const Graph& graph, std::span<const StepWindow> steps);
 
 // The critical path of the counted windows, without gaps: where it leads back to a task that
 // nothing recorded made wait, such as the first of a further thread, what lies before that is a lag

@@ -149,9 +149,11 @@ void BatchStep::AddWhatIsUsedUp(InstantsOfRows at, WriteSums sums) {
   const Duration used_up = shape_.lead->UsedUp(starts, extents_, step);
   if (used_up <= Duration{}) return;
   std::vector<Duration> longer = periods_;
+  std::vector<StepWindow> windows = windows_;  // those of the host alone come in their place
   AddUsedUp(
       shape_.steps, used_up, [&] { return HostPeriodOf(sums); }, longer);
   periods_ = std::move(longer);
+  windows_ = std::move(windows);
 }
 
 }  // namespace daydream

@@ -54,6 +54,8 @@ class BatchStep {
   Duration Of(InstantsOfRows at, Duration cycle, absl::FunctionRef<void(std::span<int64_t>)> sums);
   // StepPeriods() behind that.
   const std::vector<Duration>& periods() const { return periods_; }
+  // StepWindows() behind that, of a graph of several steps.
+  const std::vector<StepWindow>& windows() const { return windows_; }
 
  private:
   using WriteSums = absl::FunctionRef<void(std::span<int64_t>)>;

@@ -6,7 +6,6 @@
 #include "simulator/blockers.h"
 
 namespace daydream {
-namespace {
 
 Resource ResourceOf(TaskKind kind) {
   switch (kind) {
@@ -45,6 +44,8 @@ Resource ResourceOfLag(Rule rule, TaskKind delayed) {
   }
   return ResourceOf(delayed);
 }
+
+namespace {
 
 // Blockers as they were recorded.
 class BlockersRecorded {

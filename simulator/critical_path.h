@@ -13,6 +13,10 @@ namespace daydream {
 // kData: whatever is done for the phase "data", so that it agrees with the sum by phase.
 enum class Resource : uint8_t { kGpu, kCpu, kComm, kData };
 
+Resource ResourceOf(TaskKind kind);
+// Of the lag of an edge to a task of that kind.
+Resource ResourceOfLag(Rule rule, TaskKind delayed);
+
 // One stretch of the critical path. Segments touch: each begins where the one before ends, and
 // none is empty. A negative lag shortens the work before it: only the part of that work that had
 // to be done is on the path.

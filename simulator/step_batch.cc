@@ -332,6 +332,11 @@ Duration StepBatch::StepWith(std::span<const Longer> longer, std::span<const int
 
 std::span<const Duration> StepBatch::periods() const { return impl_->periods; }
 
+std::span<const StepWindow> StepBatch::windows() const {
+  if (impl_->rounds != nullptr) return {};
+  return impl_->step_of.windows();
+}
+
 std::optional<Duration> StepBatch::StepOf(const Graph& graph) {
   const Graph& now = *impl_->now;
   if (!SameShape(now, graph)) return std::nullopt;

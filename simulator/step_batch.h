@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "graph/step_windows.h"
 #include "simulator/draw_eight.h"
 #include "simulator/simulate.h"
 
@@ -80,6 +81,9 @@ class StepBatch {
   // StepPeriods() behind the last step time that was told; where one step counts, it is all of
   // them.
   std::span<const Duration> periods() const;
+  // StepWindows() behind it, but for the begin of the first, which no period hangs on. None of a
+  // graph of one step, and where a lone step has its cycle.
+  std::span<const StepWindow> windows() const;
   // StepTime() of `graph`; none where it differs from the scenarios in more than what Set() can
   // say. All scenarios are as before. O(tasks + edges).
   std::optional<Duration> StepOf(const Graph& graph);

@@ -48,6 +48,7 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
   if (doubted && !options.kernel_time && HostIsStretched(graph)) {
     base.quick_host = std::make_unique<QuickHost>(graph, *base.replays);
     base.over_quick_host = base.quick_host->step();
+    if (!options.path) base.host_bound = std::make_unique<HostBound>(graph);
   }
   return base;
 }

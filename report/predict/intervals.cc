@@ -341,6 +341,12 @@ Duration LeastGpuTimes::Of(const Graph& after, bool roofline) const {
   return OfBusiest(after, busy);
 }
 
+void ForgetInterval(Prediction& p) {
+  if (p.confidence == Confidence::kHigh) p.confidence = Confidence::kMedium;
+  p.low = p.high = std::nullopt;
+  p.least_speedup = p.most_speedup = p.least_as_recorded = std::nullopt;
+}
+
 void SetInterval(Prediction& p, const Doubts& doubts) {
   const ReplayCheck& replay = *doubts.replay;
   const double step = AsDouble(p.step);

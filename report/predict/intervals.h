@@ -118,5 +118,7 @@ class LeastGpuTimes {
 // a tenth of the GPU time is in kernels that the model was never checked on, and the changes have
 // no conditions. `raise`: what would make it better.
 void SetInterval(Prediction& p, const Doubts& doubts);
+// Where nobody wants one: without it, no confidence is high.
+void ForgetInterval(Prediction& p);
 
 }  // namespace daydream

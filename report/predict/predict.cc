@@ -100,7 +100,7 @@ class Predictor {
     }
     if (!p_.bound) {
       p_.unchecked = UncheckedShare(*base_.graph, outcome->journals);
-      Correct();
+      if (!options_.learned.empty()) Correct();
     }
     Compare();
     if (p_.bound) {
@@ -109,19 +109,15 @@ class Predictor {
     } else {
       const Doubts doubts = FindDoubts(*outcome);
       SetInterval(p_, doubts);
-      const bool differs = p_.step != base_.step || !doubts.params.empty();
-      if (!differs && PlaysAlike(*base_.graph, outcome->graph)) {
+      const bool same = p_.step == base_.step && doubts.params.empty();
+      if (same && PlaysAlike(*base_.graph, outcome->graph)) {
         AnswerAs(BaselinePrediction(base_, replay_), p_);
       } else if (absl::Status traced = Doubt(*outcome); !traced.ok()) {
         p_.error = traced;
         return std::move(p_);
       }
     }
-    if (!options_.intervals) {
-      if (p_.confidence == Confidence::kHigh) p_.confidence = Confidence::kMedium;
-      p_.low = p_.high = std::nullopt;
-      p_.least_speedup = p_.most_speedup = p_.least_as_recorded = std::nullopt;
-    }
+    if (!options_.intervals) ForgetInterval(p_);
     TellThroughput();
     return std::move(p_);
   }
@@ -213,6 +209,7 @@ class Predictor {
     if (const Replays::Lent batch = quick && !once ? out.replays->Batch(graph) : nullptr) {
       p_.step = point_ = batch->StepWith({});
       p_.steps = CountedPeriods(graph, {batch->periods().begin(), batch->periods().end()});
+      windows_.assign(batch->windows().begin(), batch->windows().end());
       return absl::OkStatus();
     }
     auto timeline =
@@ -230,8 +227,10 @@ class Predictor {
   absl::Status Doubt(Outcome& out) {
     if (options_.true_step || p_.confidence != Confidence::kHigh) return absl::OkStatus();
     if (!options_.intervals && !options_.why) return absl::OkStatus();  // never said then
-    if (!WantsWhy() && HostIsStretched(*base_.graph)) DD_RETURN_IF_ERROR(FindPath(out));
-    DoubtProfiler(*base_.graph, p_);
+    const HostBound* bound = base_.host_bound.get();
+    const bool sure = bound != nullptr && bound->IsSure(out.graph, windows_);
+    if (!sure && !WantsWhy() && HostIsStretched(*base_.graph)) DD_RETURN_IF_ERROR(FindPath(out));
+    sure ? DoubtProfiler(p_) : DoubtProfiler(*base_.graph, p_);
     return absl::OkStatus();
   }
 
@@ -481,9 +480,10 @@ class Predictor {
   const WhatIfOptions& options_;
   Prediction p_;
   MemoryTrail trail_;
-  double scale_ = 1;  // of the step, for as many examples as recorded
-  Duration limit_;    // no limit is longer than the step before it
-  Duration point_;    // the step as played, with parameters as they are
+  double scale_ = 1;                 // of the step, for as many examples as recorded
+  Duration limit_;                   // no limit is longer than the step before it
+  Duration point_;                   // the step as played, with parameters as they are
+  std::vector<StepWindow> windows_;  // of that, where they are known without a timeline
   BegunScenario begun_;
   std::vector<OpenEnd> ends_;
   std::optional<Duration> other_host_, quick_host_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/predict/graph_copies.h"
+#include "report/predict/host_bound.h"
 #include "report/predict/intervals.h"
 #include "report/predict/quick_host.h"
 #include "report/predict/replays.h"
@@ -35,6 +36,7 @@ struct Baseline {
   std::unique_ptr<QuickHost> quick_host;
   std::optional<Duration> over_quick_host;  // the step of that
   std::unique_ptr<LeastGpuTimes> least;     // with intervals
+  std::unique_ptr<HostBound> host_bound;    // with `quick_host`, where no path is read
 };
 // The time that is asked about, and the same of every step that counts, which tells it as well.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);

@@ -34,7 +34,10 @@ void NoteProfiler(const Graph& graph, Prediction& prediction) {
 
 void DoubtProfiler(const Graph& graph, Prediction& prediction) {
   if (prediction.confidence != Confidence::kHigh) return;
-  if (ProfilerNote(graph, prediction.path).empty()) return;
+  if (!ProfilerNote(graph, prediction.path).empty()) DoubtProfiler(prediction);
+}
+
+void DoubtProfiler(Prediction& prediction) {
   prediction.confidence = Confidence::kMedium;
   prediction.why = "bound by host work, which the profiler made longer by an unknown amount";
   prediction.raise = "--true-step TIME, or a recording of daydream trace";

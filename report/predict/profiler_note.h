@@ -20,6 +20,8 @@ std::string ProfilerNote(const Graph& graph, const BoundBy& path);
 void NoteProfiler(const Graph& graph, Prediction& prediction);
 // Where it would be told, no confidence is high.
 void DoubtProfiler(const Graph& graph, Prediction& prediction);
+// The same where it would, as is known without a path.
+void DoubtProfiler(Prediction& prediction);
 
 // The word for a baseline that --true-step named: given where it is reached, and low where GPU work
 // takes longer than all of it, with an interval between the two.

@@ -157,6 +157,9 @@ struct WhatIfOptions {
   bool why = true;
   // Both of all predictions. Without, only of WhatIf::main: a table shows no other.
   bool explain_all = true;
+  // Somebody reads Prediction::path. Without, none is looked for where sums tell that the host
+  // bounds the step (report/predict/host_bound.h).
+  bool path = true;
   // Times of kernels instead of steps (report/predict/kernel_time.h), everywhere: `replay` is then
   // MeasuredKernelTimes(), and causes are one for each optimization.
   bool kernel_time = false;

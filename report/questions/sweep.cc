@@ -334,7 +334,7 @@ absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const Rep
                                               const WhatIfOptions& options) {
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
   WhatIfOptions quick = options;
-  quick.explain = quick.why = false;
+  quick.explain = quick.why = quick.path = false;
   return SweepRunner(std::make_unique<Impl>(
       Impl{MakeBaseline(built.graph, timeline, quick), replay, std::move(quick)}));
 }
