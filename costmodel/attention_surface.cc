@@ -193,4 +193,15 @@ double FlashAttention2Share(const DeviceSpec& device) {
   return device.compute_major == 9 ? 0.35 : 0;
 }
 
+double AttentionShare(const DeviceSpec& device) {
+  const double share = FlashAttention2Share(device), peak = device.TensorPeak(DType::kBf16);
+  if (share > 0) return share;
+  constexpr SelfAttention kLong{
+      .batch = 8, .length = 2048, .heads = 16, .kv_heads = 16, .width = 128};
+  DeviceSpec first = device;  // of its generation
+  first.compute_minor = 0;
+  const AttentionTime time = TimeOfAttention(first, kLong);
+  return time.ns > 0 ? kLong.Flops() / (time.ns * peak * 1e3) : 0;
+}
+
 }  // namespace daydream

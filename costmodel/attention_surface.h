@@ -42,5 +42,8 @@ AttentionTime TimeOfAttention(const DeviceSpec& device, const SelfAttention& sha
 // Share of the tensor cores' peak that FlashAttention-2, which PyTorch calls, reaches in 16 bit; 0
 // where nobody has said. For ratios of GPUs: its kernels do not use what Hopper added.
 double FlashAttention2Share(const DeviceSpec& device);
+// The same; where nobody has said, what the surface of its generation says of 2048 queries and
+// keys: those kernels are the best, and others reach less.
+double AttentionShare(const DeviceSpec& device);
 
 }  // namespace daydream

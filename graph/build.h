@@ -30,7 +30,8 @@ struct BuildReport {
   uint64_t blocking_calls = 0, handoffs = 0, event_waits = 0, queue_blocked = 0;
   uint64_t early = 0;  // GPU tasks that start before their call, beyond what clocks differ by
   // Where all that found its stream at rest starts a millisecond or more behind the end of its
-  // call: the least of these. Some have nothing else to wait for, and would start at once.
+  // call, and half of that as long behind: the least of these. Some have nothing else to wait for,
+  // and would start at once.
   Duration late;
   uint64_t contended = 0, unexplained = 0;  // rules G6, G7
   uint64_t nested_calls = 0;                // driver calls inside a runtime call: one task for both

@@ -57,9 +57,12 @@ double ParamChange(const ParamEnds& p, double step, double at) {
   return p.at >= 1 ? 0 : high * (at - p.at) / (1 - p.at);
 }
 
-// How many times as long the step gets by an error of this share of it. Errors reach as far down as
-// up: one of 100 % is twice or half the time, so that no step takes none.
-double Factor(double error) { return error >= 0 ? 1 + error : 1 / (1 - error); }
+// The same by one of kernels, in standard deviations: on a curve through both ends.
+double FactorOfKernels(const KernelEnds& ends, double step, double normal) {
+  const double slow = std::max(AsDouble(ends.slow) / step, 1.0) - 1;
+  const double quick = step / std::clamp(AsDouble(ends.quick), 1.0, step) - 1;
+  return Factor(normal / kNinety * (normal >= 0 ? slow : quick));
+}
 
 struct Ends {
   double low = 1, high = 1;
@@ -124,7 +127,7 @@ std::string MoreOf(const Doubts& doubts) {
 // What is known of the optimization that is known worst.
 std::string HeldText(const Doubts& doubts) {
   const LeastChecked& checked = doubts.checked;
-  if (checked.held.rows == 0) return "never checked";
+  if (checked.held.groups == 0) return "never checked";
   return fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know{}",
                      checked.kind, checked.held.inside, checked.held.rows,
                      checked.held.groups < kManyGroups ? ", all of one program" : "");
@@ -169,7 +172,7 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   } else if (!p.changes.warnings.empty() && !(fits && IsKnown(doubts))) {
     p.why = p.changes.warnings.front();
     if (fits) p.raise = MeasuredRun(doubts);
-  } else if (!doubts.learned && held.rows > 0 && held.share < kHeldWell) {
+  } else if (!doubts.learned && held.groups > 0 && held.share < kHeldWell) {
     p.why = HeldText(doubts);
     p.raise = MoreOf(doubts);
   } else if (*p.expected_error > limit) {
@@ -224,7 +227,7 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   if (!p.changes.conditions.empty()) p.why += ", if what it needs holds";
   if (doubts.learned) {
     p.why += fmt::format(", {} measured here", Plural(doubts.checked.rows, "run"));
-  } else if (held.rows > 0) {
+  } else if (held.groups > 0) {
     p.why += fmt::format(", {}{}", HeldText(doubts), few ? ", too few to be sure" : "");
   } else if (doubts.checked.rows == 0) {
     p.why += ", no measured pair tells how well this is modelled, its error is a prior";
@@ -368,8 +371,8 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   // Resampled steps scatter around their own middle, which need not be the step itself.
   const std::vector<Duration> resampled(doubts.resampled.begin(), doubts.resampled.end());
   const double middle = AsDouble(Median(resampled));  // 0 of none
-  const bool plain = doubts.params.empty() && !doubts.quick_host && middle <= 0;
-  Draw draw, host(2016);
+  const bool plain = doubts.params.empty() && !doubts.quick_host && !doubts.kernels && middle <= 0;
+  Draw draw, host(2016), kernels(2021);
   std::vector<double> steps, even;  // with and without what steps differ by, as shares of `step`
   std::vector<double> recorded;     // as `even`, over the recorded host
   for (size_t i = 0; i < kDraws && !plain; ++i) {
@@ -377,18 +380,27 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
     for (const ParamEnds& ends : doubts.params) {
       value *= 1 + ParamChange(ends, step, draw.Even()) / std::max(step, 1.0);
     }
-    double over_host = 1, against_baseline = 1;
+    const double normal_of_kernels = doubts.kernels ? kernels.Normal() : 0;
+    const double as_recorded =
+        doubts.kernels ? FactorOfKernels(*doubts.kernels, step, normal_of_kernels) : 1;
+    double over_host = as_recorded, against_baseline = as_recorded;
     if (doubts.quick_host) {
+      const auto& quick_kernels = doubts.quick_host->kernels;
+      const double as_quick =
+          quick_kernels ? FactorOfKernels(*quick_kernels, AsDouble(doubts.quick_host->step),
+                                          normal_of_kernels)
+                        : as_recorded;
       const double at = host.Even();
       const auto change = [&](Duration quick) {
-        return 1 + at * (AsDouble(quick) - step) / std::max(step, 1.0);
+        const double change = as_quick * AsDouble(quick) - as_recorded * step;
+        return as_recorded + at * change / std::max(step, 1.0);
       };
       over_host = change(doubts.quick_host->step);
       against_baseline = change(doubts.quick_host->against_baseline);
     }
     const double error = doubts.params.empty() ? ErrorsAlone().drawn[i] : draw.Normal();
     even.push_back(value * against_baseline * Factor(shared * error));
-    if (doubts.quick_host) recorded.push_back(value * Factor(shared * error));
+    if (doubts.quick_host) recorded.push_back(value * as_recorded * Factor(shared * error));
     value *= over_host;
     if (middle > 0) value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
     steps.push_back(value * Factor(normal * error));

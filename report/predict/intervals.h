@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "report/predict/error_kind.h"
+#include "report/predict/other_kernels.h"
 #include "report/predict/what_if.h"
 
 namespace daydream {
@@ -21,6 +22,9 @@ inline double Ratio(Duration a, Duration b) {
   if (b.ns > 0) return AsDouble(a) / AsDouble(b);
   return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
 }
+// How many times as long something gets by an error of this share of it. Errors reach as far down
+// as up: one of 100 % is twice or half the time, so that nothing takes none.
+inline double Factor(double error) { return error >= 0 ? 1 + error : 1 / (1 - error); }
 
 // Step times with one parameter at an end of its plausible range and all others unchanged; `at` is
 // where its value lies in the range, from 0 to 1.
@@ -36,19 +40,21 @@ struct Doubts {
   std::span<const Duration>
       resampled;  // step times with steps drawn anew (report/predict/step_spread.h)
   // Standard deviations, as shares of the step.
-  double model = 0;     // of the optimizations' effects (report/predict/residuals.h), or learned
-  double expected = 0;  // not of this form: the mean size of the same error
-  double run = 0;       // what the same program differs by from run to run; 0 when in `model`
+  double model = 0;  // of the optimizations' effects (report/predict/residuals.h), or learned
+  std::optional<KernelEnds> kernels;  // of another GPU, whose error is then no part of `model`
+  double expected = 0;                // not of this form: the mean size of the same error
+  double run = 0;  // what the same program differs by from run to run; 0 when in `model`
   // How far the step is off when the recording's cost lies otherwise on the host's work, or is
   // another within its error, as a share: counts as the end of 90 %.
   double host = 0;
   // With a host as fast as a profiler may have hidden (report/predict/quick_host.h), which is
   // anything up to that: the step, and what it is where the unchanged one, over such a host, takes
   // as long as recorded.
-  struct QuickHost {
+  struct OverQuickHost {
     Duration step, against_baseline;
+    std::optional<KernelEnds> kernels;  // as above, over that host; where the above is known
   };
-  std::optional<QuickHost> quick_host;
+  std::optional<OverQuickHost> quick_host;
   Duration floor;  // UntouchedGpuTime(): no step is shorter
   // Measured rows behind the optimization that is known worst; learned rows when there are any.
   LeastChecked checked;
@@ -87,6 +93,8 @@ class LeastGpuTimes {
 //     from the measured step times);
 //   for every parameter what the step changes to at a value drawn evenly from its range, between
 //     the replays at both ends and the one at its default on straight lines;
+//   what it changes to with kernels off by a normal error, on a curve through the replays at both
+//     ends of its 90 %;
 //   what it changes to with a host drawn evenly between the recorded one and `quick_host`;
 //   a normal error whose variance is the sum of those of `run`, of `host`, of `model` (less the
 //   variance that

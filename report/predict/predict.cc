@@ -13,6 +13,7 @@
 #include "report/predict/intervals.h"
 #include "report/predict/kernel_time.h"
 #include "report/predict/merge_changes.h"
+#include "report/predict/model_errors.h"
 #include "report/predict/most_saved.h"
 #include "report/predict/open_ends.h"
 #include "report/predict/profiler_note.h"
@@ -302,54 +303,29 @@ class Predictor {
                                     .replays = out.replays});
   }
 
-  // What models are off by, as shares of the step: a standard deviation, and the mean.
-  struct Off {
-    double sigma = 0, mean = 0;
-  };
-
-  // Of one optimization that changed the step by `delta`.
-  Off ErrorOfOne(const Application& a, Duration delta, LeastChecked& all,
-                 LeastChecked& large) const {
-    const ErrorKind kind = ErrorKindOf(a, *base_.graph, p_.changes.terms);
-    const ModelError known = ModelErrorOf(kind.with_shapes, options_.left_out);
-    const ModelError other = ModelErrorOf(kind.without_shapes, options_.left_out);
-    all.Add(kind.main(), options_.left_out);
-    double share = 0;  // of the step that the model says
-    if (a.transform->same_work) {
-      const double gpu = std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0);
-      share = (options_.kernel_time ? 1 : gpu) * (1 - kind.measured);
-    } else {  // what it saved is the step's no more; what it added still is
-      const double without = AsDouble(std::max(p_.step - delta, std::min(p_.step, base_.step)));
-      if (without > 0) share = DoseOf(kind.with_shapes, without, AsDouble(p_.step));
+  // What its models are asked about.
+  PlayedScenario Played() const {
+    PlayedScenario of{.recorded = *base_.graph,
+                      .scenario = scenario_,
+                      .terms = p_.changes.terms,
+                      .changes = {},
+                      .before = base_.step,
+                      .after = p_.step,
+                      .ends = kernel_ends_,
+                      .played = point_,
+                      .left_out = options_.left_out};
+    if (!options_.kernel_time) {
+      of.gpu = std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0);
     }
-    if (share > 0.02) large.Add(kind.main(), options_.left_out);
-    const double unknown = 1 - kind.known;
-    return {share * (kind.known * known.sigma + unknown * other.sigma),
-            share * (kind.known * known.mean + unknown * other.mean)};
-  }
-
-  // By how much the step may be off because of the models.
-  Off ModelShare(LeastChecked* by = nullptr) const {
-    std::map<std::string_view, Duration> change;
-    for (const CauseShare& c : p_.causes) change[c.opt] += c.delta;
+    for (const CauseShare& c : p_.causes) of.changes[c.opt] += c.delta;
     // Alone it answers for all that changed, the order of work among it.
     const bool alone = scenario_.size() == 1 && !options_.kernel_time;
-    if (alone) change[scenario_.front().transform->name] = point_ - base_.step;
-    Off squares;
-    LeastChecked all, large;  // of all parts, however little they change
-    for (const Application& a : scenario_) {
-      auto it = change.find(a.transform->name);
-      if (it == change.end() || a.transform->stated_by_user) continue;
-      const Off off = ErrorOfOne(a, it->second, all, large);
-      squares.sigma += off.sigma * off.sigma, squares.mean += off.mean * off.mean;
-      change.erase(it);
-    }
-    if (by != nullptr) *by = large.kind.empty() ? all : large;
-    return {std::sqrt(squares.sigma), std::sqrt(squares.mean)};
+    if (alone) of.changes[scenario_.front().transform->name] = point_ - base_.step;
+    return of;
   }
 
   void Correct() {
-    const double model = p_.step.ns > 0 ? ModelShare().sigma : 0;
+    const double model = p_.step.ns > 0 ? FindModelErrors(Played()).step.sigma : 0;
     p_.learned = CorrectionFor(options_.learned, LearnedName(scenario_), DeviceName(*base_.graph),
                                std::hypot(model, kRunToRun));
     if (p_.learned.rows == 0) return;
@@ -364,8 +340,13 @@ class Predictor {
 
   Doubts FindDoubts(const Outcome& out) {
     Doubts doubts{.replay = &replay_};
-    const Off off = p_.step.ns > 0 ? ModelShare(&doubts.checked) : Off();
-    doubts.model = off.sigma, doubts.expected = off.mean, doubts.run = kRunToRun;
+    doubts.run = kRunToRun;
+    if (p_.step.ns > 0) {
+      const ModelErrors errors = FindModelErrors(Played());
+      doubts.model = (kernel_ends_ ? errors.but_kernels : errors.step).sigma;
+      doubts.expected = errors.step.mean;
+      doubts.checked = errors.checked;
+    }
     const DeviceSpec* gpu = out.graph.model_changes().device.get();
     if (gpu != nullptr && !gpu->unsure.empty()) doubts.unsure_gpu = gpu->name;
     doubts.by_host = Ratio(p_.path.cpu.Scaled(scale_), p_.step);
@@ -386,6 +367,7 @@ class Predictor {
             : base_.least->Of(out.graph, same_work);
     doubts.floor = floor.Scaled(scale_);
     doubts.params = Ends();
+    if (kernel_ends_ && !doubts.learned) doubts.kernels = kernel_ends_->Scaled(scale_);
     if (other_host_.has_value() && p_.step.ns > 0) {
       const Duration other = other_host_->Scaled(scale_ * (1 + p_.learned.share));
       doubts.host = std::fabs(AsDouble(other - p_.step)) / AsDouble(p_.step);
@@ -393,7 +375,10 @@ class Predictor {
     if (quick_host_) {
       const double scale = scale_ * (1 + p_.learned.share);
       const double as_recorded = Ratio(base_.step, *base_.over_quick_host);
-      doubts.quick_host = {quick_host_->Scaled(scale), quick_host_->Scaled(scale * as_recorded)};
+      doubts.quick_host = {.step = quick_host_->Scaled(scale),
+                           .against_baseline = quick_host_->Scaled(scale * as_recorded),
+                           .kernels = {}};
+      if (doubts.kernels && quick_ends_) doubts.quick_host->kernels = quick_ends_->Scaled(scale_);
     }
     if (replay_.unrecorded.has_value()) doubts.host = UnsureShare(*replay_.unrecorded);
     doubts.resampled = resampled_;
@@ -416,6 +401,17 @@ class Predictor {
     const Graph graph = OverOtherHost(*options_.true_step, out.graph);
     auto timeline = out.Replay(graph);
     if (timeline.ok()) other_host_ = TimeOf(graph, *timeline, options_);
+  }
+
+  // Kernels of another GPU at the ends of what its model is off by.
+  void PlayOtherKernels(const Outcome& out) {
+    if (options_.kernel_time) return;
+    const double sigma =
+        KernelErrors(*base_.graph, scenario_, p_.changes.terms, options_.left_out).sigma;
+    if (sigma <= 0) return;
+    kernel_ends_ = StepsAtKernelEnds(out.graph, sigma, *out.replays);
+    const QuickHost* quick = base_.over_quick_host ? &*base_.quick_host : nullptr;
+    if (quick) quick_ends_ = StepsAtKernelEnds(out.graph, sigma, *out.replays, quick);
   }
 
   std::optional<Duration> StepAt(const OpenEnd& end, const Outcome& out) const {
@@ -446,7 +442,7 @@ class Predictor {
   void PlayMore(const Outcome& out) {
     const bool doubts = options_.intervals && !p_.bound;
     if (doubts) ends_ = begun_.Ends();
-    const size_t others = doubts ? 4 : 1;
+    const size_t others = doubts ? 5 : 1;
     ForEachParallel(others + ends_.size(), options_.jobs, [&](size_t i) {
       if (i == 0) {
         Attribute(out);
@@ -456,6 +452,8 @@ class Predictor {
         PlayOtherHost(out);
       } else if (i == 3 && doubts) {
         PlayEndsOfTimes(out);
+      } else if (i == 4 && doubts) {
+        PlayOtherKernels(out);
       } else if (OpenEnd& end = ends_[i - others]; !end.column.has_value()) {
         end.step = StepAt(end, out);
       }
@@ -487,6 +485,7 @@ class Predictor {
   BegunScenario begun_;
   std::vector<OpenEnd> ends_;
   std::optional<Duration> other_host_, quick_host_;
+  std::optional<KernelEnds> kernel_ends_, quick_ends_;  // over the recorded host, over a quick one
   std::vector<Duration> resampled_;
 };
 

@@ -41,17 +41,17 @@ QuickHost::QuickHost(const Graph& recorded, Replays& replays) : recorded_(record
   step_ = batch->StepWith({}, less_);
 }
 
-std::optional<Duration> QuickHost::StepOf(const Graph& graph, Replays& replays) const {
+std::optional<Duration> QuickHost::StepOf(const Graph& graph, Replays& replays,
+                                          std::vector<StepBatch::Longer> longer) const {
   const Replays::Lent batch = replays.Batch(graph);
   if (batch == nullptr) return std::nullopt;
-  if (graph.structure() == 0 || !step_) return batch->StepWith({}, LessOfAll(graph, *batch));
-  std::vector<StepBatch::Longer> other;
+  if (graph.structure() == 0 || !step_) return batch->StepWith(longer, LessOfAll(graph, *batch));
   ForEachRetimed(graph, [&](TaskId t) {
     const StepBatch::Longer was = LessOf(recorded_, t), is = LessOf(graph, t);
     const StepBatch::Longer l = {t, is.duration - was.duration, is.gap - was.gap};
-    if (l.duration != Duration{} || l.gap != Duration{}) other.push_back(l);
+    if (l.duration != Duration{} || l.gap != Duration{}) longer.push_back(l);
   });
-  return batch->StepWith(other, less_);
+  return batch->StepWith(longer, less_);
 }
 
 }  // namespace daydream

@@ -27,9 +27,10 @@ class QuickHost {
   QuickHost(const Graph& recorded, Replays& replays);
   // Of the recorded graph. None where its lanes may reorder.
   std::optional<Duration> step() const { return step_; }
-  // Of a graph that `replays` plays: a copy of the recorded one. O(tasks + edges); where only times
-  // were set, what is as recorded is not summed again.
-  std::optional<Duration> StepOf(const Graph& graph, Replays& replays) const;
+  // Of a graph that `replays` plays: a copy of the recorded one; with GPU work that takes longer.
+  // O(tasks + edges); where only times were set, what is as recorded is not summed again.
+  std::optional<Duration> StepOf(const Graph& graph, Replays& replays,
+                                 std::vector<StepBatch::Longer> longer = {}) const;
 
  private:
   const Graph& recorded_;

@@ -13,8 +13,8 @@
 namespace daydream {
 namespace {
 
-#define RESIDUALS(kind, group, recorded, composed, published, least, most, ...) \
-  {kind, group, recorded, composed, published, least, most, {__VA_ARGS__}},
+#define RESIDUALS(kind, group, recorded, composed, published, inside, least, most, ...) \
+  {kind, group, recorded, composed, published, inside, least, most, {__VA_ARGS__}},
 const ResidualGroup kResiduals[] = {
 #include "report/predict/residuals.def"
 };
@@ -155,19 +155,16 @@ ModelError ModelErrorOf(std::string_view kind, std::span<const std::string> left
 
 HeldRows HeldRowsOf(std::string_view kind) {
   HeldRows held;
-  double shares = 0;
+  double shares = 0, groups = 0;
   for (const ResidualGroup& g : kResiduals) {
-    if (g.kind != kind || g.errors.size() == 0) continue;
-    const std::string own(g.group);
-    const double end = kNormal * ModelErrorOf(kind, {&own, 1}).sigma;
-    const auto inside =
-        static_cast<size_t>(std::ranges::upper_bound(g.errors, end) - g.errors.begin());
-    held.rows += g.errors.size();
-    held.inside += inside;
-    ++held.groups;
-    shares += static_cast<double>(inside) / static_cast<double>(g.errors.size());
+    if (g.kind != kind) continue;
+    held.rows += g.rows();
+    held.inside += g.inside;
+    held.groups += g.errors.size() > 0 ? 1 : 0;
+    shares += static_cast<double>(g.inside) / static_cast<double>(g.rows());
+    ++groups;
   }
-  if (held.groups > 0) held.share = shares / static_cast<double>(held.groups);
+  if (groups > 0) held.share = shares / groups;
   return held;
 }
 

@@ -17,6 +17,7 @@ struct ResidualGroup {
   // Of recordings of both sides; of steps put together from operators that were measured one by
   // one; of gains that were published, predicted from a trace of another program.
   size_t recorded = 0, composed = 0, published = 0;
+  size_t inside = 0;                     // of the intervals that were predicted without this group
   double least = 0, most = 0;            // |predicted / measured - 1|
   std::initializer_list<double> errors;  // ErrorOf() of the rows that tell something, ascending
 
@@ -67,12 +68,14 @@ double RowsThatCount(double rows, double alike);
 // judged by its own kin. O(rows).
 ModelError ModelErrorOf(std::string_view kind, std::span<const std::string> left_out = {});
 
-// Rows of `kind`, each judged without its own group: how many are inside of their ranges.
+// Rows of `kind`, each judged without its own group: how many are inside of their ranges, as in
+// docs/accuracy.md.
 struct HeldRows {
-  size_t rows = 0, inside = 0, groups = 0;
-  double share = 1;  // inside, where each group counts the same; 1 without rows
+  size_t rows = 0, inside = 0;
+  size_t groups = 0;  // those with rows that tell something
+  double share = 1;   // inside, where each group counts the same; 1 without rows
 };
-HeldRows HeldRowsOf(std::string_view kind);  // O(rows of the kind times its groups)
+HeldRows HeldRowsOf(std::string_view kind);  // O(groups)
 // Of nine in ten that should be inside, at least so many must be for a range to be believed.
 inline constexpr double kHeldWell = 0.80;
 

@@ -243,7 +243,7 @@ void SetJointConfidence(const JointRun& run, const JointAnswer& baseline,
     p.raise = "recordings of the same steps of all ranks";
   } else if (!p.changes.warnings.empty()) {
     p.why = p.changes.warnings.front();
-  } else if (held.rows > 0 && held.share < kHeldWell) {
+  } else if (held.groups > 0 && held.share < kHeldWell) {
     p.why = fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know",
                         checked.kind, held.inside, held.rows);
   } else if (width > kWide) {

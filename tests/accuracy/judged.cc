@@ -18,8 +18,9 @@ namespace {
 using Rows = std::vector<const JudgedRow*>;
 
 std::string ResidualLine(const ResidualGroup& g, std::span<const double> errors) {
-  std::string line = fmt::format("RESIDUALS(\"{}\", \"{}\", {}, {}, {}, {:.3f}, {:.3f}", g.kind,
-                                 g.group, g.recorded, g.composed, g.published, g.least, g.most);
+  std::string line =
+      fmt::format("RESIDUALS(\"{}\", \"{}\", {}, {}, {}, {}, {:.3f}, {:.3f}", g.kind, g.group,
+                  g.recorded, g.composed, g.published, g.inside, g.least, g.most);
   for (double e : errors) line += fmt::format(", {:.3f}", e);
   return line + ")\n";
 }
@@ -192,6 +193,7 @@ std::string ResidualLines(std::span<const JudgedRow> rows) {
       group.recorded += r->origin == RowOrigin::kRecorded ? 1 : 0;
       group.composed += r->origin == RowOrigin::kComposed ? 1 : 0;
       group.published += r->origin == RowOrigin::kPublished ? 1 : 0;
+      group.inside += r->inside() ? 1 : 0;
       const double e = ErrorOf(r->kind, r->before, r->predicted, r->measured);
       if (e >= 0) errors.push_back(e);
     }

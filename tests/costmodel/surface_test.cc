@@ -226,6 +226,16 @@ TEST(Surface, AttentionMayBeTheOlderKernel) {
   EXPECT_LT(time.low_ns, time.ns - time.launch_ns * 0.5);
 }
 
+// 1065 of 2250 TFLOPS: kernels of Blackwell are no faster than its engines' best, whatever the
+// peaks are. Its cards for workstations, and other vendors' GPUs, are not known.
+TEST(Surface, AttentionOfANewGenerationReachesWhatItsBestKernelsDo) {
+  EXPECT_EQ(AttentionShare(Gpu("A100-SXM4-80GB")), 0.62);
+  EXPECT_NEAR(AttentionShare(Gpu("B200-SXM-180GB")), 0.47, 0.01);
+  EXPECT_NEAR(AttentionShare(Gpu("B300-SXM-288GB")), 0.47, 0.01);
+  EXPECT_EQ(AttentionShare(Gpu("RTX5090")), 0);
+  EXPECT_EQ(AttentionShare(Gpu("MI300X")), 0);
+}
+
 // Only the B200 was measured: its neighbours have its constants and a wider interval.
 TEST(Surface, Nvfp4IsKnownWhereThereAreCoresForIt) {
   const Surface* known = SurfaceOf(Gpu("B200-SXM-180GB"), DType::kNvfp4);

@@ -85,17 +85,20 @@ TEST(LaunchRule, KernelsBeforeTheirCallsAreReported) {
 }
 
 TEST(LaunchRule, AGpuWhoseClockIsLateIsReported) {
-  // Ten kernels and one, each of a GPU at rest: 3 ms behind its launch, or one of them at once.
-  for (const double last : {3000, 5}) {
+  // Twelve kernels, each of a GPU at rest: 3 ms behind its launch and up to so much more, or one
+  // of them at once.
+  const auto late_by = [](double more, double last) {
     TraceSketch s;
     LaneId cpu = s.Thread(), gpu = s.Stream();
-    for (int i = 0; i < 11; ++i) {
-      const double at = 5000 * i, behind = i == 10 ? last : 3000 + i;
+    for (int i = 0; i < 12; ++i) {
+      const double at = 9000 * i, behind = i == 11 ? last : 3000 + more * i / 10;
       s.Launch(cpu, gpu, "k", at, 5, at + 5 + behind, 10);
     }
-    BuiltGraph built = Build(s);
-    EXPECT_EQ(built.report.late, last == 5 ? Duration{} : Duration::Us(3000));
-  }
+    return Build(s).report.late;
+  };
+  EXPECT_EQ(late_by(10, 3000), Duration::Us(3000));
+  EXPECT_EQ(late_by(10, 5), Duration{}) << "a clock is late for all of them";
+  EXPECT_EQ(late_by(4000, 3000), Duration{}) << "the host is ahead";
 }
 
 TEST(StreamRule, BackToBackKernelsKeepAGap) {

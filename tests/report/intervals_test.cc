@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/text.h"
+#include "report/predict/other_kernels.h"
 #include "report/predict/residuals.h"
 #include "report/predict/step_spread.h"
 #include "report/predict/what_if.h"
@@ -75,6 +77,38 @@ TEST(Intervals, WordsFollowTheWrittenRule) {
   replay.window = true;
   EXPECT_EQ(word(), Confidence::kLow) << "what was recorded need not be a step";
   EXPECT_THAT(p.raise, testing::HasSubstr("marks"));
+}
+
+// Kernels of another GPU at the ends of what their model is off by: 9 us of a step that takes 10 on
+// its host.
+TEST(Intervals, AHostThatTakesAsLongHidesOnlyFasterKernels) {
+  const auto graph = ParseGraph(
+      "lane cpu0 thread\nlane gpu0.7 stream\nstep \"0\" unmeasured\nstep \"1\"\n"
+      "c0 cpu0 call 10us \"cudaLaunchKernel\" step=0\n"
+      "k0 gpu0.7 kernel 9us \"sgemm\" step=0 after c0 launch\n"
+      "c1 cpu0 call 10us \"cudaLaunchKernel\" step=1\n"
+      "k1 gpu0.7 kernel 9us \"sgemm\" step=1 after c1 launch\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  Replays replays(*graph);
+  const auto ends = StepsAtKernelEnds(*graph, 1 / kNinety, replays);
+  ASSERT_TRUE(ends.has_value());
+  EXPECT_EQ(ends->slow, Duration::Us(18));
+  EXPECT_EQ(ends->quick, Duration::Us(10)) << "that of the host";
+
+  const ReplayCheck replay = ExactReplay(5);
+  Prediction p;
+  p.step = Duration::Us(10);
+  Doubts doubts{.replay = &replay, .kernels = *ends, .checked = Checked()};
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.low, p.step);
+  EXPECT_NEAR(p.high->us(), 18, 0.5);
+  // Over a host of no time the GPU bounds the step, whatever its kernels take.
+  doubts.quick_host = {.step = Duration::Us(9),
+                       .against_baseline = Duration::Us(9),
+                       .kernels = KernelEnds{Duration::Ns(4500), Duration::Us(18)}};
+  SetInterval(p, doubts);
+  EXPECT_LT(p.low->us(), 8);
+  EXPECT_NEAR(p.high->us(), 18, 1);
 }
 
 // The larger the error that rows of this kind had for changes of this size, the lower the word.

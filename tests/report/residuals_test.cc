@@ -76,9 +76,9 @@ TEST(Residuals, AGroupCountsAsManyRowsAsItHasThatAreNotAlike) {
   EXPECT_EQ(RowsThatCount(100, 0), 100);
   EXPECT_EQ(RowsThatCount(100, 1), 1);
   EXPECT_NEAR(RowsThatCount(5, 0.25), 2.5, 1e-12);
-  const ResidualGroup low = {"k", "low", 0, 2, 0, 0, 0, {0.1, 0.1}};
-  const ResidualGroup mixed = {"k", "mixed", 0, 2, 0, 0, 0, {0.1, 0.2}};
-  const ResidualGroup high = {"k", "high", 0, 2, 0, 0, 0, {0.2, 0.2}};
+  const ResidualGroup low = {"k", "low", 0, 2, 0, 2, 0, 0, {0.1, 0.1}};
+  const ResidualGroup mixed = {"k", "mixed", 0, 2, 0, 2, 0, 0, {0.1, 0.2}};
+  const ResidualGroup high = {"k", "high", 0, 2, 0, 2, 0, 0, {0.2, 0.2}};
   const auto alike = [](std::vector<const ResidualGroup*> groups) { return AlikeInGroups(groups); };
   EXPECT_NEAR(alike({&low, &high}), 1, 1e-12) << "all of the difference is between them";
   EXPECT_EQ(alike({&mixed, &mixed}), 0) << "none of it is";

@@ -38,8 +38,8 @@ Duration WorkScaled(Duration measured, Duration floor, double factor) {
 // Fused attention reaches another share of the tensor cores on each generation. 0: not known.
 double AttentionRatio(const DeviceSpec& from, const DeviceSpec& to, DType format) {
   if (!IsHalf(format) || DTypeBytes(format) < 2) return 0;
-  const double here = FlashAttention2Share(from) * from.TensorPeak(format);
-  const double there = FlashAttention2Share(to) * to.TensorPeak(format);
+  const double here = AttentionShare(from) * from.TensorPeak(format);
+  const double there = AttentionShare(to) * to.TensorPeak(format);
   return there > 0 ? here / there : 0;
 }
 
@@ -263,9 +263,9 @@ std::string OtherGpu::Explain(TaskId t) {
                         w.waves_from, w.waves_to, s.from->SustainedBandwidth() * 1e-9,
                         target_.SustainedBandwidth() * 1e-9, w.factor);
   } else if (s.attention && AttentionRatio(*s.from, target_, s.format) > 0) {
-    text += fmt::format("FlashAttention-2 at {:.0f} TFLOPS becomes {:.0f}",
-                        FlashAttention2Share(*s.from) * s.from->TensorPeak(s.format),
-                        FlashAttention2Share(target_) * target_.TensorPeak(s.format_there));
+    text += fmt::format("fused attention at {:.0f} TFLOPS becomes {:.0f}",
+                        AttentionShare(*s.from) * s.from->TensorPeak(s.format),
+                        AttentionShare(target_) * target_.TensorPeak(s.format_there));
   } else if (s.matrix) {
     text +=
         fmt::format("{} at {:.1f} TFLOPS becomes {} at {:.1f}", DTypeName(s.format),
