@@ -182,10 +182,8 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
 BatchSize FindBatchSize(const Graph& graph) {
   OpShapes shapes(graph);
   const BatchSizes sizes(graph, shapes);
-  // What other layers read begins with tokens, prompts or places of a sequence as often as with
-  // examples, and 1 is what shapes begin with that have no batch.
-  if (!sizes.by_images() || sizes.recorded() <= 1) return {};
-  return {static_cast<double>(sizes.recorded()), sizes.told_by()};
+  if (sizes.examples() == 0) return {};
+  return {static_cast<double>(sizes.examples()), sizes.told_by()};
 }
 
 std::string LearnedName(std::span<const Application> scenario) {

@@ -218,15 +218,26 @@ TEST_F(AdvisingOnRecordings, WhereTheGpuWorkIsGuessedAnotherRecordingComesFirst)
                              "the findings above say before any of them"));
 }
 
-// What linear layers read begins with prompts or tokens as often as with examples.
-TEST_F(AdvisingOnRecordings, ExamplesASecondAreSaidWhereImagesTellTheirNumber) {
+// What linear layers read begins with prompts or tokens as often as with examples: images tell, and
+// losses of single examples. The same number is asked for by a scenario.
+TEST_F(AdvisingOnRecordings, ExamplesASecondAreSaidWhereImagesOrLossesTellTheirNumber) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
-  for (const auto& [trace, samples] : {std::pair("graphs/sam-a100.compile-max-autotune-graphs", 0),
-                                       std::pair("inference/prefill-b200-eager", 0),
-                                       std::pair("batch/particle-transformer.bs64", 64),
-                                       std::pair("training/resnet18-ddp-mi300x", 512)}) {
+  for (const auto& [trace, samples] :
+       {std::pair("graphs/sam-a100.compile-max-autotune-graphs", 0),
+        std::pair("inference/prefill-b200-eager", 0),
+        std::pair("training/recsys-a100-rank3of8", 1024),
+        std::pair("training/recsys-a100-compiled-graphs-rank0of16", 4096),
+        std::pair("batch/particle-transformer.bs64", 64),
+        std::pair("training/resnet18-ddp-mi300x", 512)}) {
     const auto path = RealTraceFolder() / fmt::format("{}.json.gz", trace);
-    const json replay = json::parse(Run("whatif --format json " + path.string()).out)["replay"];
+    const json answer =
+        json::parse(Run("whatif --format json --opt 'batch(8192)' " + path.string()).out);
+    const json &replay = answer["replay"], &asked = answer["scenarios"].back();
+    EXPECT_THAT(
+        samples == 0 ? asked["error"]["code"] : asked["notes"][0],
+        testing::ResultOf([](const json& j) { return j.get<std::string>(); },
+                          testing::StartsWith(
+                              samples == 0 ? "E0615" : fmt::format("batch {} to 8192", samples))));
     EXPECT_EQ(replay["samples_per_step"], samples == 0 ? json() : json(samples)) << trace;
   }
 }

@@ -71,6 +71,14 @@ TEST_F(CliStep, SamplesMakeARate) {
   EXPECT_EQ(Run("whatif " + trace_ + " --samples none").exit, 2);
 }
 
+TEST_F(CliStep, SamplesTellTheBatchToAScenario) {
+  const std::string asked = "whatif " + trace_ + " --opt 'batch(256)'";
+  EXPECT_THAT(Run(asked).err, AllOf(HasSubstr("E0615"), HasSubstr("--samples 8, if that is")));
+  EXPECT_THAT(Run(asked + " --samples 64").err, HasSubstr("batch 64 to 256 (as given)"));
+  EXPECT_THAT(Run(asked + " --samples 64 --opt 'batch(128,32)' --opt 'batch(x2)'").out,
+              AllOf(HasSubstr("batch(size=128,recorded=32)"), HasSubstr("batch(size=x2)")));
+}
+
 TEST_F(CliStep, ChecksThatCanFailStandBesideTheReplay) {
   const nlohmann::json checks = Json("whatif " + trace_)["replay"]["checks"];
   for (const char* key : {"unexplained_pct", "worst_pct"}) {
@@ -142,6 +150,7 @@ TEST_F(CliStep, WithoutTheProfilerIsWhatItWasSaidToBe) {
   EXPECT_NEAR(json["scenarios"][0]["step_ms"].get<double>(), wanted, 0.002 * wanted);
   EXPECT_NEAR(json["true_step"]["recorded_ms"].get<double>(), recorded, 1e-3);
   EXPECT_GT(json["true_step"]["per_event_ns"].get<int64_t>(), 0);
+  EXPECT_EQ(json["true_step"]["step_ms"], json["scenarios"][0]["step_ms"]);
   EXPECT_NEAR(json["replay"]["measured_ms"].get<double>(), recorded, 0.02 * recorded)
       << "the check is of what was recorded";
   EXPECT_EQ(Run("whatif " + trace_ + " --true-step 10000ms").exit, 4);

@@ -47,6 +47,23 @@ absl::StatusOr<std::vector<std::vector<Application>>> Parse(std::span<const std:
   return scenarios;
 }
 
+// --samples also tells the recorded batch to a scenario that asks for so many examples a step.
+absl::Status TellSamples(const Args& args, std::vector<std::vector<Application>>& scenarios) {
+  if (!args.Has("--samples")) return absl::OkStatus();
+  for (auto& scenario : scenarios) {
+    for (Application& a : scenario) {
+      if (a.transform->name != "batch" || a.params.given("recorded")) continue;
+      const auto size = ParseQuantity(a.params.text("size"));
+      if (!size.ok() || size->unit != Unit::kNone) continue;
+      std::string told = a.params.spelled();
+      told.insert(told.rfind(')'), fmt::format(",recorded={}", args.Get("--samples")));
+      DD_ASSIGN_OR_RETURN(auto parsed, ParseScenario(told));
+      a = std::move(parsed[0]);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Fills in the values of --set.
 absl::Status Set(const Args& args, const OptionFiles& files,
                  std::vector<std::vector<Application>>& scenarios) {
@@ -65,6 +82,7 @@ absl::StatusOr<std::vector<std::vector<Application>>> ParseSpecs(
   OptionFiles files(OptionFolders());
   DD_RETURN_IF_ERROR(LoadFiles(args, files));
   DD_ASSIGN_OR_RETURN(auto scenarios, Parse(specs, files));
+  DD_RETURN_IF_ERROR(TellSamples(args, scenarios));
   DD_RETURN_IF_ERROR(Set(args, files, scenarios));
   return scenarios;
 }
@@ -80,6 +98,7 @@ absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args&
     DD_ASSIGN_OR_RETURN(auto alone, ParseScenario(file->transform().name, &files));
     scenarios.push_back(std::move(alone));
   }
+  DD_RETURN_IF_ERROR(TellSamples(args, scenarios));
   DD_RETURN_IF_ERROR(Set(args, files, scenarios));
   return scenarios;
 }

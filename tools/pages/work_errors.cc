@@ -88,8 +88,9 @@ Record after warm-up: torch.profiler.schedule(wait=5, warmup=3, active=5), or tr
 10.)"},
     {"E0615", "the recorded batch is not known",
      "batch(512) needs to know how many examples a recorded step has. It is told by the shapes of\n"
-     "ops (record_shapes=True of the PyTorch profiler); without them say it:\n"
-     "batch(512,recorded=32), or ask for a multiple: batch(x4)."},
+     "ops (record_shapes=True of the PyTorch profiler): of convolutions, embeddings of sequences\n"
+     "and losses. Others begin with tokens as often. Without them say it:\n"
+     "batch(512,recorded=32) or --samples 32, or ask for a multiple: batch(x4)."},
     {"E0616", "this is no size",
      R"(A size is a count (512) or a factor on what was recorded (x4, 4x, x0.5). Factors of more
 than a million, batches of less than one example, and models without layers, are refused; so is a

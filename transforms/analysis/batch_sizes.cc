@@ -1,12 +1,13 @@
 #include "transforms/analysis/batch_sizes.h"
 
-#include "base/text.h"
-
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
 
 #include <fmt/format.h>
+
+#include "base/text.h"
+#include "graph/scopes.h"
 
 namespace daydream {
 namespace {
@@ -16,6 +17,30 @@ bool IsOneOf(std::string_view op, std::initializer_list<std::string_view> names)
 }
 
 bool IsBackward(std::string_view op) { return Contains(op, "backward"); }
+
+// Losses of single examples, and those of classes, which are of examples or of tokens.
+bool IsExampleLoss(std::string_view op) {
+  return IsOneOf(op, {"binary_cross_entropy", "binary_cross_entropy_with_logits", "l1_loss",
+                      "mse_loss", "smooth_l1_loss", "huber_loss"});
+}
+bool IsClassLoss(std::string_view op) {
+  return IsOneOf(op, {"cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss_forward"});
+}
+
+constexpr std::array<std::string_view, 3> kToldBy = {
+    "first size of what convolutions and batch norms read",
+    "first size of what embeddings, row norms and linear layers read",
+    "rows of what linear layers read, examples or tokens"};
+
+// The size that most tell; 0 = none. `most`: by how many.
+int64_t MostTold(const std::map<int64_t, uint64_t>& votes, uint64_t* most) {
+  int64_t told = 0;
+  *most = 0;
+  for (const auto& [size, count] : votes) {
+    if (count > *most) told = size, *most = count;
+  }
+  return told;
+}
 
 // Ops that are run on parameters as often as on activations: copies and casts of weights, filling
 // and adding up of gradients.
@@ -41,16 +66,37 @@ int64_t ScaledSize(int64_t size, double factor) {
 }
 
 BatchSizes::BatchSizes(const Graph& graph, OpShapes& shapes) {
-  absl::flat_hash_set<ScopeId> seen;
+  absl::flat_hash_set<ScopeId> seen, around;
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.task(TaskId(i));
     if (task.removed || task.kind != TaskKind::kKernel) continue;
     const OpShape& shape = shapes.Of(TaskId(i));
     if (shape.known() && seen.insert(shape.scope).second) {
       Read(shape.name, shape.inputs, task.phase);
+      if (task.phase != Phase::kBackward) ReadAround(graph, shape.scope, around);
     }
   }
   CountVotes();
+}
+
+// Losses and embeddings run kernels by other ops, so they are around the ops that are read.
+void BatchSizes::ReadAround(const Graph& graph, ScopeId scope, absl::flat_hash_set<ScopeId>& seen) {
+  for (ScopeId s : ScopesAround(graph, scope)) {
+    if (ScopeAt(graph, s).kind != EventKind::kOp || !seen.insert(s).second) return;
+    std::string_view name = graph.Name(ScopeAt(graph, s).name);
+    if (name.starts_with("aten::")) name.remove_prefix(6);
+    const bool embeds = Contains(name, "embedding"), loss = IsExampleLoss(name);
+    embeds_ |= embeds;
+    if (name != "embedding" && !loss && !IsClassLoss(name)) continue;
+    const OpDetail* op = graph.OpOf(s);
+    if (op == nullptr || !op->shapes.valid()) continue;
+    const auto inputs = ParseShapes(graph.Name(op->shapes));
+    const size_t examples = embeds ? 1 : 0;  // behind the table
+    if (!inputs || inputs->size() <= examples) continue;
+    const Dims& dims = (*inputs)[examples];
+    if (dims.size() <= examples) continue;  // a list of words is no list of sequences
+    ++(embeds ? sequences_ : loss ? losses_ : class_losses_)[dims[0]];
+  }
 }
 
 void BatchSizes::AddParameter(Dims dims) {
@@ -72,8 +118,9 @@ void BatchSizes::Read(std::string_view op, const std::vector<Dims>& inputs, Phas
   } else if (Contains(op, "norm") && inputs.size() >= 2 && inputs[0].size() >= 2) {
     ++votes_[Contains(op, "batch_norm") ? kImages : kTokens][inputs[0][0]];
     for (size_t i = 1; i < inputs.size(); ++i) AddParameter(inputs[i]);
-  } else if (Contains(op, "embedding") && inputs.size() >= 2) {
-    ++votes_[kTokens][inputs[1][0]];
+  } else if (Contains(op, "embedding") && !Contains(op, "grad") && inputs.size() >= 2) {
+    // Bags are of any length, and libraries pass tables of their own besides.
+    if (op == "embedding") ++votes_[kTokens][inputs[1][0]];
     AddParameter(inputs[0]);
   } else if (op == "linear" && inputs.size() >= 2) {
     ++votes_[inputs[0].size() > 2 ? kTokens : kRows][inputs[0][0]];
@@ -88,21 +135,62 @@ void BatchSizes::Read(std::string_view op, const std::vector<Dims>& inputs, Phas
 }
 
 void BatchSizes::CountVotes() {
-  constexpr std::array<std::string_view, kVotes> kNames = {
-      "first size of what convolutions and batch norms read",
-      "first size of what embeddings, row norms and linear layers read",
-      "rows of what linear layers read, examples or tokens"};
-  for (size_t kind = 0; kind < kVotes; ++kind) {
+  for (const Vote kind : {kImages, kTokens, kRows}) {
     uint64_t most = 0;
-    for (const auto& [size, count] : votes_[kind]) {
-      if (count > most) batch_ = size, most = count;
-    }
+    const int64_t told = MostTold(votes_[kind], &most);
     if (most == 0) continue;
-    told_by_ = kNames[kind];
+    batch_ = told;
+    told_by_ = kToldBy[kind];
     by_rows_ = kind == kRows;
-    by_images_ = kind == kImages;
+    FindExamples(kind);
     return;
   }
+}
+
+void BatchSizes::FindExamples(Vote told) {
+  // Without words there are no tokens whose classes a loss compares.
+  Votes sure = told == kImages ? votes_[kImages] : sequences_;
+  const auto add = [&](const Votes& more) {
+    for (const auto& [size, count] : more) sure[size] += count;
+  };
+  if (told != kImages) {
+    add(losses_);
+    if (told == kRows && !embeds_) add(class_losses_);
+  }
+  uint64_t most = 0, all = 0;
+  const int64_t size = MostTold(sure, &most);
+  for (const auto& [other, count] : sure) all += count;
+  if (2 * most <= all) return;
+  // 1 is what shapes begin with that have no batch: not while anything says another number.
+  if (size == 1) {
+    for (const Votes* votes : {&votes_[kImages], &votes_[kTokens], &losses_}) {
+      if (!votes->empty() && votes->rbegin()->first > 1) return;
+    }
+  }
+  batch_ = examples_ = size;
+  by_rows_ = false;
+  if (told != kRows) return;
+  told_by_ = sequences_.empty() ? "first size of what losses and linear layers read"
+                                : "first size of the words that embeddings read";
+}
+
+std::string BatchSizes::Candidates() const {
+  std::string out;
+  for (const Vote kind : {kImages, kTokens, kRows}) {
+    uint64_t most = 0;
+    const int64_t told = MostTold(votes_[kind], &most);
+    if (most > 0) out += fmt::format("{}{} ({})", out.empty() ? "" : ", ", told, kToldBy[kind]);
+  }
+  return out;
+}
+
+void BatchSizes::SetExamples(int64_t examples) {
+  if (examples_ == 0 || examples % examples_ != 0) {
+    batch_ = examples;
+    by_rows_ = false;
+  }
+  examples_ = examples;
+  told_by_ = "as given";
 }
 
 int BatchSizes::BatchAxis(const Dims& dims) const {

@@ -23,17 +23,20 @@ class BatchSizes {
  public:
   BatchSizes(const Graph& graph, OpShapes& shapes);
 
-  // Examples in a step: the first size of what most convolutions, batch norms, embeddings, row
-  // norms or linear layers read, in this order of trust. 0 = shapes do not tell.
+  // What the shapes of activations begin with: the first size of what most convolutions, batch
+  // norms, embeddings, row norms or linear layers read, in this order of trust. It may as well
+  // count tokens or places of a sequence. 0 = shapes do not tell.
   int64_t recorded() const { return batch_; }
+  // Examples in a step: recorded() where ops that read examples say so, which are convolutions and
+  // batch norms, else lists of sequences of words and losses of single examples. 0 = not sure.
+  int64_t examples() const { return examples_; }
   const std::string& told_by() const { return told_by_; }
-  bool by_rows() const { return by_rows_; }      // told by nothing but rows
-  bool by_images() const { return by_images_; }  // told by convolutions or batch norms
-  // Overrules what the shapes tell.
-  void SetRecorded(int64_t batch) {
-    batch_ = batch;
-    by_rows_ = false;
-  }
+  // First sizes and by whom they are told, the likely ones first: "8192 (rows of ...)". Empty:
+  // none.
+  std::string Candidates() const;
+  // Examples in a step, as somebody says who knows. Where the shapes begin with a part of as many,
+  // a step runs them one after the other; any other number overrules what the shapes tell.
+  void SetExamples(int64_t examples);
 
   // The inputs of `op` with `factor` times the batch; nothing where it does not depend on it.
   std::optional<std::vector<Dims>> Scaled(std::string_view op, const std::vector<Dims>& inputs,
@@ -44,9 +47,12 @@ class BatchSizes {
 
  private:
   enum Vote : uint8_t { kImages, kTokens, kRows, kVotes };
+  using Votes = std::map<int64_t, uint64_t>;  // by first size
   void Read(std::string_view op, const std::vector<Dims>& inputs, Phase phase);
+  void ReadAround(const Graph& graph, ScopeId scope, absl::flat_hash_set<ScopeId>& seen);
   void AddParameter(Dims dims);
   void CountVotes();
+  void FindExamples(Vote told);
   // Index of the size that holds the batch, or -1.
   int BatchAxis(const Dims& dims) const;
   bool HoldsBatch(int64_t size) const { return batch_ > 0 && size > 0 && size % batch_ == 0; }
@@ -56,10 +62,12 @@ class BatchSizes {
 
   absl::flat_hash_set<Dims> parameters_;
   absl::flat_hash_set<int64_t> rows_;  // of what linear layers read
-  std::array<std::map<int64_t, uint64_t>, kVotes> votes_;
-  int64_t batch_ = 0;
+  std::array<Votes, kVotes> votes_;
+  Votes sequences_;              // of words, as embeddings read them
+  Votes losses_, class_losses_;  // of classes: of examples, or of tokens
+  bool embeds_ = false;
+  int64_t batch_ = 0, examples_ = 0;
   bool by_rows_ = false;  // told by nothing but rows
-  bool by_images_ = false;
   std::string told_by_;
 };
 

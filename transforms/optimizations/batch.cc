@@ -69,7 +69,7 @@ class Batch {
 
   absl::Status Run() {
     if (params_["recorded"] > 0) {
-      sizes_.SetRecorded(static_cast<int64_t>(params_["recorded"]));
+      sizes_.SetExamples(static_cast<int64_t>(params_["recorded"]));
     }
     DD_RETURN_IF_ERROR(FindFactor());
     FindActivationCollectives();
@@ -101,6 +101,24 @@ class Batch {
   const Graph& graph() const { return edit_.graph(); }
   static Resizer::Model ModelOf(const Params& p) { return {p["kernel_model"], p["fill"]}; }
 
+  absl::Status NotKnown(std::string_view size) const {
+    const std::string candidates = sizes_.Candidates();
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0615",
+         .what = "batch: how many examples a recorded step has is not known",
+         .why = candidates.empty()
+                    ? "the trace holds no shapes of ops, or none that shows a batch"
+                    : fmt::format("shapes tell, but may count tokens or parts of examples: {}",
+                                  candidates),
+         .fix = candidates.empty()
+                    ? "--opt 'batch(x4)', or --opt 'batch(512,recorded=N)'; record_shapes=True "
+                      "records shapes"
+                    : fmt::format("--opt 'batch({},recorded={})' or --samples {}, if that is the "
+                                  "number; --opt 'batch(x4)' without it",
+                                  size, sizes_.recorded(), sizes_.recorded())});
+  }
+
   absl::Status FindFactor() {
     const std::string_view text = params_.text("size");
     const auto wanted = ParseQuantity(text);
@@ -123,23 +141,18 @@ class Batch {
     }
     if (wanted->unit == Unit::kFactor) {
       factor_ = wanted->value;
-    } else if (sizes_.recorded() > 0) {
-      factor_ = wanted->value / static_cast<double>(sizes_.recorded());
+    } else if (sizes_.examples() > 0) {
+      factor_ = wanted->value / static_cast<double>(sizes_.examples());
     } else {
-      return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                        {.code = "E0615",
-                         .what = "batch: how many examples a recorded step has is not known",
-                         .why = "the trace holds no shapes of ops, or none that shows a batch",
-                         .fix = "--opt 'batch(x4)', or --opt 'batch(512,recorded=N)'; "
-                                "record_shapes=True records shapes"});
+      return NotKnown(text);
     }
-    const auto recorded = static_cast<double>(sizes_.recorded());
+    const auto recorded = static_cast<double>(sizes_.examples());
     if (recorded > 0 && factor_ * recorded < 1 - 1e-9) {
       return MakeStatus(absl::StatusCode::kInvalidArgument,
                         {.code = "E0616",
                          .what = fmt::format("batch: {} is less than one example", text),
                          .why = fmt::format("a recorded step has {} of them ({})",
-                                            sizes_.recorded(), sizes_.told_by()),
+                                            sizes_.examples(), sizes_.told_by()),
                          .fix = "--opt 'batch(1)', or batch(...,recorded=N) if that is not the "
                                 "recorded batch"});
     }
@@ -259,11 +272,9 @@ class Batch {
          .kept = true,
          .in_step = factor_});
     resizer_.KeepShapes();
-    const int64_t recorded = sizes_.recorded();
-    if (recorded > 0) {
-      changes.notes.push_back(
-          fmt::format("batch {} to {} ({})", recorded, ScaledSize(recorded, factor_),
-                      params_["recorded"] > 0 ? std::string("as given") : sizes_.told_by()));
+    if (const int64_t examples = sizes_.examples(); examples > 0) {
+      changes.notes.push_back(fmt::format("batch {} to {} ({})", examples,
+                                          ScaledSize(examples, factor_), sizes_.told_by()));
     }
     changes.notes.push_back(
         fmt::format("{}; short kernels take {:.1f} us", resizer_.Summary(), resizer_.floor().us()));
@@ -271,7 +282,7 @@ class Batch {
       changes.notes.push_back(fmt::format(
           "{} collectives exchange activations and grow, {} others stay", exchanged_, gradients_));
     }
-    if (recorded == 0) {
+    if (sizes_.recorded() == 0) {
       changes.conditions.push_back(
           "no shapes of ops: everything outside of the optimizer is taken to grow with the batch");
     }
