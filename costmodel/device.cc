@@ -91,10 +91,22 @@ bool IsSameChip(const Device& recorded, const DeviceSpec& spec) {
   return recorded.multiprocessors == 0 || recorded.multiprocessors == spec.multiprocessors;
 }
 
+// Names that differ in one of these are of different cards.
+constexpr std::string_view kVariants[] = {"Ti",     "SUPER", "NVL", "Laptop",
+                                          "Mobile", "Max-Q", "Ada", "D"};
+
+// Whether `name` is of this chip, and of this variant of it.
+bool Names(std::string_view name, const DeviceSpec& spec) {
+  if (!HasWord(name, spec.name_words.front())) return false;
+  return std::ranges::all_of(kVariants, [&](std::string_view variant) {
+    return HasWord(name, variant) == (std::ranges::count(spec.name_words, variant) > 0);
+  });
+}
+
 struct Candidate {
   const DeviceSpec* spec = nullptr;
   size_t words = 0;  // words of its name that the recorded name holds
-  bool memory = false;
+  bool memory = false, named = false;
   int Score() const { return static_cast<int>(2 * words) + (memory ? 3 : 0); }
 };
 
@@ -107,6 +119,8 @@ std::string Describe(const Device& recorded, const Candidate& best, bool sure) {
     how = fmt::format("{}, by its name only: multiprocessors were not recorded", best.spec->name);
   } else if (recorded.name.empty()) {
     how += "; no name was recorded";
+  } else if (!best.named) {
+    how += fmt::format("; no GPU of the name {} is known", recorded.name);
   } else if (!best.memory) {
     how += fmt::format("; one with {:.0f} GB is the nearest that is known", best.spec->memory_gb);
   } else {
@@ -292,12 +306,13 @@ DeviceMatch MatchDevice(const Device& recorded) {
   Candidate best;
   for (const DeviceSpec& spec : DeviceSpecs()) {
     if (!IsSameChip(recorded, spec)) continue;
-    Candidate candidate{.spec = &spec, .memory = MemoryFits(recorded, spec)};
+    Candidate candidate{
+        .spec = &spec, .memory = MemoryFits(recorded, spec), .named = Names(recorded.name, spec)};
     for (const std::string& word : spec.name_words) {
-      candidate.words += HasWord(recorded.name, word) ? 1 : 0;
+      candidate.words += candidate.named && HasWord(recorded.name, word) ? 1 : 0;
     }
-    // Without numbers the chip's own name, the first word, has to be there.
-    if (recorded.multiprocessors == 0 && !HasWord(recorded.name, spec.name_words.front())) continue;
+    // Without numbers the name has to say it.
+    if (recorded.multiprocessors == 0 && !candidate.named) continue;
     // Of equals, the one with more power: names that say nothing are those of server modules.
     if (!best.spec || candidate.Score() > best.Score() ||
         (candidate.Score() == best.Score() && spec.tdp_watts > best.spec->tdp_watts)) {
@@ -311,7 +326,8 @@ DeviceMatch MatchDevice(const Device& recorded) {
   }
   const bool sure =
       best.memory && best.words == best.spec->name_words.size() && recorded.multiprocessors > 0;
-  return {.spec = best.spec, .sure = sure, .how = Describe(recorded, best, sure)};
+  return {
+      .spec = best.spec, .sure = sure, .named = best.named, .how = Describe(recorded, best, sure)};
 }
 
 }  // namespace daydream

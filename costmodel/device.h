@@ -107,12 +107,14 @@ bool HasWord(std::string_view name, std::string_view word);
 struct DeviceMatch {
   const DeviceSpec* spec = nullptr;  // nullptr: no known GPU is close
   bool sure = false;                 // name, multiprocessors and memory all fit
+  bool named = false;                // the recorded name is that of this chip
   // For people: "A100-SXM4-40GB, by its name", "A100-SXM4-40GB, by 108 multiprocessors and
   // 40 GB; the name NVIDIA A100-PG509-200 does not say which A100", "no GPU like ... is known".
   std::string how;
 };
 // The known GPU that is most like the recorded one. Another chip never matches: compute
-// capability and number of multiprocessors must fit where they were recorded.
+// capability and number of multiprocessors must fit where they were recorded, and so must words of
+// variants, which are other cards ("RTX 3080 Ti", "H100 NVL").
 DeviceMatch MatchDevice(const Device& recorded);
 
 }  // namespace daydream

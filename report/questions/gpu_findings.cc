@@ -35,23 +35,33 @@ class GpuFindings {
 
   // GPUs of one kind are told once.
   std::vector<Finding> Run() {
-    std::map<std::string, size_t> told;
+    std::map<std::string, std::string> told;  // what to do about it
     for (const auto& [id, kernels] : by_device_) {
       const Device* device = trace_.FindDevice(id);
       if (device == nullptr || kernels.all == 0) continue;
-      if (std::string what = WhatContradicts(*device, kernels); !what.empty()) ++told[what];
+      if (const std::string what = WhatContradicts(*device, kernels); !what.empty()) {
+        told[what + ": what the file says of the GPU is not that of this recording"] =
+            "use the file as it was recorded; with wrong properties nothing is known of what the "
+            "GPU can do";
+      } else if (const DeviceMatch match = MatchDevice(*device);
+                 match.spec != nullptr && !match.named && !device->name.empty()) {
+        told[fmt::format(
+            "{} is no GPU that is known here: it is taken as {}, which has as many "
+            "multiprocessors, and may differ in clock and memory",
+            Printable(device->name), match.spec->name)] =
+            "another GPU is predicted from the card that gpu(..., from=NAME) or from=FILE names";
+      }
     }
     std::vector<Finding> out;
     out.reserve(told.size());
-    for (const auto& [what, gpus] : told) {
+    for (const auto& [what, fix] : told) {
       out.push_back({.kind = FindingKind::kOtherGpu,
                      .about = About::kPredictions,
-                     .text = what + ": what the file says of the GPU is not that of this recording",
+                     .text = what,
                      .where = {},
                      .time = {},
                      .share = 1,
-                     .fix = "use the file as it was recorded; with wrong properties nothing is "
-                            "known of what the GPU can do"});
+                     .fix = fix});
     }
     return out;
   }

@@ -128,6 +128,14 @@ TEST(MatchDevice, KnowsRecordedNames) {
   EXPECT_EQ(name(Recorded("NVIDIA GeForce RTX 3080", 9.8, 8, 6, 68)), "RTX3080");
   EXPECT_EQ(name(Recorded("NVIDIA GeForce RTX 3060 Ti", 7.8, 8, 6, 38)), "none");
   EXPECT_EQ(name(Recorded("AMD Instinct MI325X", 255.7, 9, 4, 304, 64)), "MI325X");
+  // Variants are other cards, taken by nothing but their numbers.
+  const DeviceMatch ti = MatchDevice(Recorded("NVIDIA GeForce RTX 3090 Ti", 23.7, 8, 6, 84));
+  EXPECT_FALSE(ti.named);
+  EXPECT_THAT(ti.how, HasSubstr("no GPU of the name NVIDIA GeForce RTX 3090 Ti is known"));
+  EXPECT_FALSE(MatchDevice(Recorded("NVIDIA GeForce RTX 4090 Laptop GPU", 15.7, 8, 9, 76)).named);
+  EXPECT_TRUE(MatchDevice(Recorded("NVIDIA A100-PG509-200", 39.4, 8, 0, 108)).named);
+  EXPECT_EQ(name({.name = "NVIDIA H100 NVL"}), "none");
+  EXPECT_EQ(name({.name = "NVIDIA GeForce RTX 2080"}), "none");
   // A slice of a GPU and an unknown GPU are nothing that is known.
   EXPECT_EQ(name(Recorded("NVIDIA A100-SXM4-40GB MIG 3g.20gb", 19.5, 8, 0, 42)), "none");
   EXPECT_EQ(name(Recorded("NVIDIA RTX 9999", 100, 13, 0, 500)), "none");

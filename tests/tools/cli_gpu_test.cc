@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/small_trace.h"
 
 namespace daydream {
 namespace {
@@ -39,6 +40,24 @@ TEST_F(CliGpu, AnExplanationHasCausesAssumptionsAndTheTermsOfKernels) {
   EXPECT_THAT(r.out, HasSubstr("assumed: kernel time: "));
   EXPECT_THAT(r.out, HasSubstr("kernels with the most time"));
   EXPECT_THAT(r.out, HasSubstr("by "));
+}
+
+// Nothing but numbers says what it is: another GPU is predicted from the one that is named.
+TEST_F(CliGpu, ARecordedVariantThatIsNotKnownIsTakenByItsNumbersAndSaysSo) {
+  std::string trace = SmallTrace(2);
+  constexpr std::string_view kKnown = R"("NVIDIA A100-SXM4-40GB")";
+  trace.replace(trace.find(kKnown), kKnown.size(),
+                R"("NVIDIA GeForce RTX 3090 Ti","totalGlobalMem":25438126080,"computeMajor":8,)"
+                R"("computeMinor":6,"numSms":84)");
+  Write("ti.json", trace);
+  const CliResult r = Run("whatif " + Path("ti.json") + " --opt 'gpu(H100-PCIE-80GB)'");
+  EXPECT_THAT(OneLine(r.out),
+              HasSubstr("RTX 3090 Ti is no GPU that is known here: it is taken as"));
+  EXPECT_THAT(r.out, HasSubstr("low"));
+  const CliResult named =
+      Run("whatif " + Path("ti.json") + " --opt 'gpu(H100-PCIE-80GB,from=RTX3090)'");
+  EXPECT_EQ(named.exit, 0) << named.err;
+  EXPECT_THAT(named.err, HasSubstr("from RTX3090 to H100-PCIE-80GB"));
 }
 
 TEST_F(CliGpu, ShapesComeFromExecutionTracesOnly) {

@@ -63,7 +63,11 @@ TEST(ChooseDevice, TakesWhatPeopleCallAGpu) {
   EXPECT_THAT(ChooseDevice("A100 80GB")->assumptions,
               Contains(HasSubstr("of A100-PCIE-80GB, A100-SXM4-80GB")));
   // Another card is not taken for the one of a similar name.
-  for (const char* name : {"3080 Ti", "4080 Super", "A6000 Ada", "A10G", "RTX", "V100 64GB"}) {
+  for (const char* name :
+       {"3080 Ti", "4080 Super", "A6000 Ada", "A10G", "RTX", "V100 64GB", "RTX 4070 Ti",
+        "NVIDIA GeForce RTX 3080 Ti", "NVIDIA GeForce RTX 4070 Ti", "NVIDIA GeForce RTX 4080 SUPER",
+        "NVIDIA H100 NVL", "GeForce RTX 2080 SUPER", "GeForce RTX 2080",
+        "NVIDIA GeForce RTX 3060 Laptop GPU", "Tesla V100-SXM2-16GB"}) {
     EXPECT_FALSE(ChooseDevice(name).ok()) << name;
   }
 }
@@ -74,6 +78,8 @@ TEST(ChooseDevice, SuggestsNamesThatAreNear) {
       {"A5000", "'RTXA6000'?"},
       {"4080 Super", "'RTX4080'?"},
       {"3080 Ti", "'RTX3080'?"},
+      {"NVIDIA GeForce RTX 3080 Ti", "'RTX3080'?"},
+      {"NVIDIA H100 NVL", "'H100-PCIE-80GB' or 'H100-SXM5-80GB'?"},
       {"A10G", "'A10'?"},
       {"H800", "'H100-PCIE-80GB' or 'H100-SXM5-80GB' or"},
       {"B100", "'B200-SXM-180GB' or 'B300"},

@@ -194,7 +194,8 @@ microseconds are not made of their work, and a format that the GPU lacks has no 
      R"(Times on another GPU, or on a share of one, are ratios: what the cost model says of the new
 situation against the recorded one. So the recorded GPU has to be one of those whose data
 sheet is known here. daydream info shows what was recorded; traces without properties of the
-device say nothing about it. Then name it: gpu(H100, from=V100-SXM2-32GB).)"},
+device say nothing about it, nor do names that are not known: an RTX 3090 Ti is no RTX 3090.
+Then name it: gpu(H100, from=V100-SXM2-32GB).)"},
     {"E0812", "these two programs cannot be put on one GPU",
      "Both have to be recorded on the same kind of GPU, for their kernels keep their times; and\n"
      "both need GPU work whose steps can be repeated. With --opt colocate(OTHER) the trace looked\n"

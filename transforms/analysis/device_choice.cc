@@ -114,7 +114,7 @@ bool IsOneOf(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The words of its name and what people shorten them to: "SXM" for "SXM5".
+// The words of its name, here and in recordings, and what people shorten them to: "SXM" for "SXM5".
 std::vector<std::string> WordsFor(const DeviceSpec& spec) {
   std::vector<std::string> words = WordsOf(spec.name);
   const size_t whole = words.size();
@@ -123,12 +123,17 @@ std::vector<std::string> WordsFor(const DeviceSpec& spec) {
     if (letters >= 3 && letters < words[i].size()) words.push_back(words[i].substr(0, letters));
   }
   for (std::string& name : ChipNames(spec)) words.push_back(std::move(name));
+  // Of a GeForce the number alone is another card than the number with "Ti".
+  if (ChipNames(spec).size() == 1) {
+    for (const std::string& word : spec.name_words) words.push_back(absl::AsciiStrToUpper(word));
+  }
   words.insert(words.end(), {"RTX", "GTX"});
   return words;
 }
 
-// The known GPUs whose name has all words of `name`: "Jetson Orin" is Jetson-AGX-Orin-64GB, and
-// "A100 80GB" one of two. Only one, or variants of a chip that `name` names.
+// The known GPUs whose name has all words of `name`, so that "H100 NVL" is none: "Jetson Orin" is
+// Jetson-AGX-Orin-64GB, and "A100 80GB" one of two. Only one, or variants of a chip that `name`
+// names.
 std::vector<const DeviceSpec*> FindByWords(std::string_view name) {
   std::vector<std::string> words = WordsOf(name);
   constexpr std::string_view kBrands[] = {"NVIDIA", "TESLA", "GEFORCE",
@@ -188,14 +193,6 @@ std::string DidYouMeanGpu(std::string_view word) {
   const auto& near = !holds.empty() ? holds : alike.size() <= kFew ? alike : as_long;
   if (near.empty()) return DidYouMeanOneOf(word, KnownGpus());
   return fmt::format("; did you mean '{}'?", fmt::join(near, "' or '"));
-}
-
-// As drivers name them: "Tesla V100-SXM2-32GB", "NVIDIA H100 80GB HBM3".
-const DeviceSpec* FindRecordedName(std::string_view name) {
-  const std::string_view brand = name.substr(0, name.find(' '));
-  constexpr std::string_view kBrands[] = {"NVIDIA", "Tesla", "AMD", "GeForce", "Quadro"};
-  if (std::find(std::begin(kBrands), std::end(kBrands), brand) == std::end(kBrands)) return nullptr;
-  return MatchDevice({.name = std::string(name)}).spec;
 }
 
 }  // namespace
@@ -264,8 +261,8 @@ absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name) {
   }
   std::vector<std::string_view> others;
   DeviceChoice choice = ChooseKnown(name, others);
-  const DeviceSpec* spec = FindRecordedName(name);
-  if (choice.spec.name.empty() && spec == nullptr) {
+  const DeviceSpec* spec = nullptr;
+  if (choice.spec.name.empty()) {
     for (const DeviceSpec* found : FindByWords(name)) {
       others.push_back(found->name);
       if (spec == nullptr || found->tdp_watts > spec->tdp_watts) spec = found;

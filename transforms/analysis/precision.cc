@@ -210,7 +210,7 @@ DType RecordedFormat(const DeviceSpec& spec, const KernelPrecision& kernel) {
 
 DeviceMatch DeviceOf(const Graph& graph, TaskId t) {
   if (const DeviceSpec* spec = graph.model_changes().device.get()) {
-    return {.spec = spec, .sure = true, .how = spec->name + ", put in by gpu"};
+    return {.spec = spec, .sure = true, .named = true, .how = spec->name + ", put in by gpu"};
   }
   const int32_t id = graph.lane(graph.task(t).lane).lane.device;
   const std::vector<Device>& devices = graph.tables().devices;

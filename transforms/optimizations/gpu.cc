@@ -120,20 +120,21 @@ class ToGpu {
   const DeviceSpec& to() const { return *spec_; }
 
   // The first one that GPU work ran on and that is known.
-  const DeviceSpec* RecordedDevice() const {
+  DeviceMatch RecordedDevice() const {
     KnownDevices devices(graph());
     for (size_t i = 0; i < graph().size(); ++i) {
       const Task& task = graph().task(TaskId(i));
       if (task.removed || !IsGpu(task.kind)) continue;
-      if (const DeviceSpec* spec = devices.Of(TaskId(i))) return spec;
+      if (devices.Of(TaskId(i)) != nullptr) return DeviceOf(graph(), TaskId(i));
     }
-    return nullptr;
+    return {};
   }
 
-  // `from` is for recordings that do not say what they ran on.
+  // `from` is for recordings that do not say what they ran on, or by a name that is not known.
   absl::Status CheckNamed(const DeviceSpec& named) const {
-    const DeviceSpec* recorded = RecordedDevice();
-    if (recorded == nullptr || recorded->name == named.name) return absl::OkStatus();
+    const DeviceMatch match = RecordedDevice();
+    const DeviceSpec* recorded = match.spec;
+    if (!match.named || recorded->name == named.name) return absl::OkStatus();
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0810",
                        .what = fmt::format("gpu: from={}, but the recording names {}",
@@ -151,7 +152,7 @@ class ToGpu {
       from_ = named_.get();
       return absl::OkStatus();
     }
-    from_ = RecordedDevice();
+    from_ = RecordedDevice().spec;
     if (from_ != nullptr) return absl::OkStatus();
     return MakeStatus(
         absl::StatusCode::kFailedPrecondition,
