@@ -24,6 +24,10 @@ void Merge(Changes& into, const Changes& from) {
   into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
   into.samples *= from.samples;
   into.places += from.places;
+  // Of one optimization alone, which is what a row of advise is.
+  for (const auto text : {&Changes::effort, &Changes::risk, &Changes::how}) {
+    if ((into.*text).empty()) into.*text = from.*text;
+  }
   if (from.capacity.has_value()) into.capacity = from.capacity;
 }
 

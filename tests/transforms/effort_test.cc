@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/text.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
+
 namespace daydream {
 namespace {
 
@@ -36,6 +40,41 @@ TEST(Ease, FallsWithTheLinesAndTheRisks) {
   EXPECT_LE(ease("~50 lines x 140"), ease("~50 lines x 10"));
   EXPECT_LT(ease("2 lines", "numerics"), ease("2 lines", "host memory"));
   EXPECT_LT(ease("2 lines", "host memory"), ease("2 lines"));
+}
+
+// What fuse(optimizer) changes where the optimizer has this name.
+Changes FusedOptimizer(const std::string& name) {
+  auto graph = ParseGraph(fmt::format(R"(lane cpu0   thread
+lane gpu0.7 stream
+scope step annotation cpu0 "Optimizer.step#{}.step"
+c0 cpu0   call   5us "cudaLaunchKernel" scope step
+k0 gpu0.7 kernel 100us "elementwise_kernel<mul>" phase optimizer scope step after c0 launch
+c1 cpu0   call   5us "cudaLaunchKernel" scope step
+k1 gpu0.7 kernel 100us "elementwise_kernel<mul>" phase optimizer scope step after c1 launch
+)",
+                                      name));
+  EXPECT_TRUE(graph.ok()) << Message(graph.status());
+  const auto scenario = ParseScenario("fuse(optimizer)");
+  EXPECT_TRUE(scenario.ok());
+  const auto applied = Apply((*scenario)[0], *graph);
+  EXPECT_TRUE(applied.ok()) << Message(applied.status());
+  return applied.ok() ? applied->changes : Changes();
+}
+
+TEST(Advice, IsOfTheOptimizerOfThisProgram) {
+  const Advice fuse = ParseScenario("fuse")->front().transform->advice;
+  const auto how = [&](const Changes& c) { return std::string(AdviceFor(fuse, c).how); };
+  const Changes adam = FusedOptimizer("AdamW"), prop = FusedOptimizer("RMSprop");
+  EXPECT_EQ(how(adam), "torch.optim.AdamW(..., fused=True)");
+  EXPECT_EQ(EffortOf(fuse, adam), "1 word");
+  EXPECT_EQ(how(prop), "torch.optim.RMSprop(..., foreach=True)");
+  EXPECT_EQ(EffortOf(fuse, prop), "1 word");
+  for (const char* name : {"Shampoo", "Lion", "Muon"}) {
+    const Changes own = FusedOptimizer(name);
+    EXPECT_GT(LinesOf(EffortOf(fuse, own)), 1e300) << name;
+    EXPECT_EQ(how(own), fmt::format("a kernel for {}, which PyTorch has no fused form of", name));
+    EXPECT_EQ(AdviceFor(fuse, own).risk, "numerics");
+  }
 }
 
 }  // namespace

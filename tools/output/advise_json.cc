@@ -8,7 +8,7 @@ namespace daydream {
 namespace {
 
 void WriteOption(const AdviseReport& report, const Option& o, JsonWriter& json) {
-  const Advice& advice = o.application.transform->advice;
+  const Advice advice = AdviceFor(o.application.transform->advice, o.prediction.changes);
   json.BeginObject().Key("prediction");
   WritePrediction(o.prediction, json);
   if (o.prediction.error.ok()) {

@@ -65,13 +65,13 @@ Table OptionTable(const Advised& a, TimeUnit wish) {
   };
   for (size_t i = 0; i < a.worth.size(); ++i) {
     const Option& o = a.worth[i];
-    Advice advice = o.application.transform->advice;
+    Advice advice = AdviceFor(o.application.transform->advice, o.prediction.changes);
     const std::string effort = OrDash(EffortOf(advice, o.prediction.changes)),
                       risk = OrDash(advice.risk);
     advice.effort = effort, advice.risk = risk;
     add(fmt::format("{}", i + 1), o.prediction.name, o.prediction, advice);
     for (const Option& way : o.ways) {
-      Advice other = way.application.transform->advice;
+      Advice other = AdviceFor(way.application.transform->advice, way.prediction.changes);
       const std::string lines = OrDash(EffortOf(other, way.prediction.changes)),
                         dangers = OrDash(other.risk);
       other.effort = lines, other.risk = dangers;
@@ -364,6 +364,7 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
       fmt::format("\n{}. {} saves {}\n", i + 1, p.name,
                   FormatTime(a.baseline.step - p.step, UnitFor(a.baseline.step, wish)));
   const Transform& t = *o.application.transform;
+  const Advice advice = AdviceFor(t.advice, p.changes);
   out += Paragraph("  what", t.summary);
   if (p.why_not.has_value()) out += Paragraph("  why", Printable(p.why_not->text));
   for (const std::string& warning : p.changes.warnings) {
@@ -374,8 +375,8 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
   }
   const std::vector<std::string>& doubts = p.changes.warnings;
   out += TrustLine(report, p, std::ranges::find(doubts, p.why) != doubts.end());
-  out += Paragraph("  risk", t.advice.risk);
-  out += Paragraph("  how", HowOf(t.advice, report.trace));
+  out += Paragraph("  risk", advice.risk);
+  out += Paragraph("  how", HowOf(advice, report.trace));
   out += CheckLine(report, {&o.application, 1});
   return out;
 }

@@ -26,7 +26,7 @@ AdviseOptions OptionsFor(const AdviseReport& report, const Budget& budget, Sessi
           .ease =
               [](const Application& a, const Changes& changes) {
                 const std::string effort = EffortOf(a.transform->advice, changes);
-                Advice advice = a.transform->advice;
+                Advice advice = AdviceFor(a.transform->advice, changes);
                 advice.effort = effort;
                 return EaseOf(advice);
               },

@@ -63,6 +63,8 @@ struct Changes {
   // Examples that a step handles, times the recorded: step times compare only divided by it.
   double samples = 1;
   size_t places = 0;  // of the program that have to be edited, where their number is known
+  // In the place of Advice::effort, risk and how, where this program needs another way; else empty.
+  std::string effort, risk, how;
   std::optional<uint64_t> capacity;  // bytes of the memory of a GPU that was put in; 0: not known
   bool bound = false;  // this answer is a limit, although the transform usually predicts
   std::vector<KernelTerms> terms;  // longest first; only transforms with a model of kernels

@@ -34,15 +34,20 @@ double FusedBytes(size_t kernels_per_parameter) {
 }
 
 // Forms of PyTorch's optimizers that go over all parameters at once (documentation of torch.optim,
-// 2.5: `fused` and `foreach`). SGD is fused since 2.3.
-struct FusedForm {
-  std::string_view optimizer, argument;
-};
-constexpr FusedForm kFusedForms[] = {
-    {"Adam", "fused=True"},       {"AdamW", "fused=True"},   {"SGD", "fused=True"},
-    {"Adadelta", "foreach=True"}, {"ASGD", "foreach=True"},  {"Adagrad", "foreach=True"},
-    {"Adamax", "foreach=True"},   {"NAdam", "foreach=True"}, {"RAdam", "foreach=True"},
-    {"RMSprop", "foreach=True"},  {"Rprop", "foreach=True"}};
+// 2.5: `fused` and `foreach`; SGD is fused since 2.3, Adagrad on CPUs only): one kernel for all of
+// a step, or each operation with its launches for lists of parameters.
+enum class Form : uint8_t { kFused, kForeach, kNone };
+constexpr std::string_view kFused[] = {"Adam", "AdamW", "SGD"};
+constexpr std::string_view kForeach[] = {"Adadelta", "ASGD",  "Adagrad", "Adamax",
+                                         "NAdam",    "RAdam", "RMSprop", "Rprop"};
+// Tensors of two lists that one launch of PyTorch works on (ATen/native/cuda/MultiTensorApply.cuh,
+// depth_to_max_tensors: 110, 64, 48, 36 and 30 of one to five lists).
+constexpr size_t kTensorsALaunch = 64;
+
+Form FormOf(std::string_view optimizer) {
+  if (std::ranges::count(kFused, optimizer) > 0) return Form::kFused;
+  return std::ranges::count(kForeach, optimizer) > 0 ? Form::kForeach : Form::kNone;
+}
 
 class Fuse {
  public:
@@ -78,15 +83,20 @@ class Fuse {
       edit_.changes().notes.push_back(fmt::format("the optimizer is fused already ({})", name));
       return false;
     }
-    const auto form = std::find_if(std::begin(kFusedForms), std::end(kFusedForms),
-                                   [&](const FusedForm& f) { return f.optimizer == name; });
-    if (form != std::end(kFusedForms)) {
-      optimizer_how_ = fmt::format("; torch.optim.{}(..., {})", name, form->argument);
+    form_ = FormOf(name);
+    if (form_ != Form::kNone) {
+      edit_.changes().how = fmt::format("torch.optim.{}(..., {}=True)", name,
+                                        form_ == Form::kFused ? "fused" : "foreach");
+      optimizer_how_ = "; " + edit_.changes().how;
       return true;
     }
     if (asked) {
       edit_.changes().warnings.push_back(
           fmt::format("PyTorch has no fused form of {}: somebody would have to write it", name));
+      edit_.changes().effort = "a new kernel";
+      edit_.changes().risk = "numerics";
+      edit_.changes().how =
+          fmt::format("a kernel for {}, which PyTorch has no fused form of", name);
     } else {
       edit_.changes().notes.push_back(fmt::format(
           "PyTorch has no fused form of {}, so its kernels stay; fuse(optimizer) merges them",
@@ -97,7 +107,7 @@ class Fuse {
 
   void FuseOptimizers(bool asked) {
     if (!HasFusedForm(asked)) return;
-    size_t before = 0, groups = 0, fused_already = 0;
+    size_t before = 0, groups = 0, steps = 0, fused_already = 0;
     const std::vector<std::vector<TaskId>> all = groups_.Optimizers(&fused_already);
     if (fused_already > 0) {
       edit_.changes().notes.push_back("the optimizer is fused already");
@@ -105,6 +115,13 @@ class Fuse {
     }
     for (const std::vector<TaskId>& group : all) {
       if (group.size() < 2) continue;
+      if (form_ == Form::kForeach) {
+        if (const size_t launches = MergeInLists(group)) {
+          before += group.size(), groups += launches, ++steps;
+        }
+        continue;
+      }
+      ++steps;
       const size_t per_parameter = KernelsPerParameter(group);
       before += group.size(), ++groups;
       const Duration time =
@@ -117,8 +134,45 @@ class Fuse {
     }
     if (groups > 0) {
       edit_.changes().notes.push_back(fmt::format("optimizer: {} kernels in {} steps become {}{}",
-                                                  before, groups, groups, optimizer_how_));
+                                                  before, steps, groups, optimizer_how_));
     }
+  }
+
+  // As `foreach` does: each operation goes over lists of parameters and moves the bytes that it
+  // moved. Which of them share a launch does not matter to the time of all, so neighbours do.
+  // Returns the launches that are left; 0: as many as before.
+  size_t MergeInLists(const std::vector<TaskId>& group) {
+    std::map<NameId, size_t> tensors;  // of each operation
+    for (TaskId t : group) ++tensors[graph().task(t).name];
+    size_t launches = 0;
+    for (const auto& [name, n] : tensors) launches += (n + kTensorsALaunch - 1) / kTensorsALaunch;
+    if (launches == group.size()) return 0;
+    for (size_t i = 0; i < launches; ++i) {
+      const auto at = [&](size_t piece) {
+        return group.begin() + static_cast<std::ptrdiff_t>(piece * group.size() / launches);
+      };
+      const std::vector<TaskId> list(at(i), at(i + 1));
+      if (list.size() < 2) continue;
+      const Duration time = ListTime(list, params_, [&](TaskId t) { return DurationOf(t); });
+      groups_.Merge(list, "foreach_optimizer", time, "optimizer kernels work on lists",
+                    /*whole_step=*/true, edit_.AtEnds([&](const EndView& at_end) {
+                      return ListTime(list, at_end.params(),
+                                      [&](TaskId t) { return at_end.DurationOf(t); });
+                    }));
+    }
+    return launches;
+  }
+
+  // What every kernel takes, once, and all that they took beyond it.
+  template <class Of>
+  static Duration ListTime(const std::vector<TaskId>& list, const Params& params, const Of& of) {
+    const Duration floor = FloorOf(params);
+    Duration longest, beyond;
+    for (TaskId t : list) {
+      longest = std::max(longest, of(t));
+      beyond += std::max(of(t) - floor, Duration{});
+    }
+    return std::max(longest, floor + beyond);
   }
 
   // What a fused optimizer takes, with kernels that take `of`.
@@ -237,6 +291,7 @@ class Fuse {
   Editor& edit_;
   FuseGroups groups_;
   std::string optimizer_how_;
+  Form form_ = Form::kFused;
 };
 
 absl::Status RunFuse(const Params& params, Editor& edit) { return Fuse(params, edit).Run(); }
@@ -251,7 +306,9 @@ constinit const Transform kFuse = {
     .apply = &RunFuse,
     .model =
         "optimizer: the kernels of an optimizer step become one, which reads and writes each "
-        "parameter, gradient and state once. elementwise: runs of elementwise kernels of "
+        "parameter, gradient and state once; where PyTorch has foreach only (RMSprop, Adagrad, "
+        "...), each operation goes over lists of up to 64 parameters a launch and moves what it "
+        "moved. elementwise: runs of elementwise kernels of "
         "equal size on one stream, with nothing else between them, become one that no "
         "longer writes and reads what passes between them. norm: the same with norms of the "
         "same size. A selector: runs of kernels that match, whatever their size. With shapes "
@@ -260,16 +317,16 @@ constinit const Transform kFuse = {
         "time does not tell them, the longest stands for all. Launches of the merged "
         "kernels, and the host time of their ops, are gone.",
     .ignores =
-        "Fusion into matrix products and reductions; limits of registers; optimizers whose "
-        "fused form needs several launches.",
+        "Fusion into matrix products and reductions; limits of registers; a fused form that needs "
+        "several launches.",
     .sources =
         "Daydream (ATC'20), section 5 (fused Adam, with bytes in place of the sum of "
         "times); NeuSight (ASPLOS'25) for merging by bytes",
-    .advice = {.effort = "1 word",
-               .risk = "none",
-               .how =
-                   "fused=True for Adam, AdamW and SGD, foreach=True for other optimizers (a note "
-                   "of whatif names yours); torch.compile(model) for elementwise kernels"},
+    .advice =
+        {.effort = "1 word",
+         .risk = "none",
+         .how = "fused=True for Adam, AdamW and SGD, foreach=True for other optimizers of PyTorch "
+                "(a note of whatif names yours); torch.compile(model) for elementwise kernels"},
     .twice = "",
     .memory_model =
         "Of what passes between the ops of a merged forward kernel, and that no other op needs, "

@@ -54,7 +54,15 @@ double LinesOf(std::string_view effort) {
   return small ? 1 : kUnknown;
 }
 
+Advice AdviceFor(const Advice& advice, const Changes& changes) {
+  Advice own = advice;
+  if (!changes.risk.empty()) own.risk = changes.risk;
+  if (!changes.how.empty()) own.how = changes.how;
+  return own;
+}
+
 std::string EffortOf(const Advice& advice, const Changes& changes) {
+  if (!changes.effort.empty()) return changes.effort;
   if (changes.places < 2) return std::string(advice.effort);
   if (advice.effort == "1 line") return fmt::format("~{} lines", changes.places);
   return fmt::format("{}{}{}", advice.effort, kTimes, changes.places);
