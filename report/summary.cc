@@ -161,6 +161,7 @@ Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by) {
     group.time += length;
     group.calls += 1;
     out.gpu_time += length;
+    if (IsGuessed(graph, TaskId(i))) out.guessed += length;
   }
   ForEachClipped(PathOfSteps(graph, timeline, windows), windows,
                  [&](const PathSegment& s, Duration d) {
@@ -174,8 +175,8 @@ Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by) {
     g.path = PerStep(g.path, out.steps);
     g.calls /= static_cast<double>(out.steps);
   }
-  for (Duration* d :
-       {&out.path.gpu, &out.path.cpu, &out.path.comm, &out.path.data, &out.gpu_time}) {
+  for (Duration* d : {&out.path.gpu, &out.path.cpu, &out.path.comm, &out.path.data, &out.gpu_time,
+                      &out.guessed}) {
     *d = PerStep(*d, out.steps);
   }
   std::sort(out.groups.begin(), out.groups.end(), [](const Group& a, const Group& b) {
@@ -237,11 +238,10 @@ std::vector<StepSummary> SummarizeSteps(const Graph& graph, const Timeline& time
   return out;
 }
 
-std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
+namespace {
+
+std::string GroupOfKnown(const Graph& graph, TaskId id, GroupBy by) {
   const Task& task = graph.task(id);
-  if ((by == GroupBy::kClass || by == GroupBy::kKernel) && IsGuessed(graph, id)) {
-    return std::string(kGuessed);
-  }
   bool on_gpu = IsGpu(task.kind) || task.kind == TaskKind::kDelay;
   // As the resources of the critical path have it: a wait for a batch is no work.
   std::string beside_gpu = task.phase == Phase::kData ? "data" : "CPU work";
@@ -274,6 +274,15 @@ std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
       break;
   }
   return name.empty() ? "(no name)" : name;
+}
+
+}  // namespace
+
+std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
+  if (!IsGuessed(graph, id)) return GroupOfKnown(graph, id, by);
+  const bool by_name = by == GroupBy::kClass || by == GroupBy::kKernel;
+  return by_name ? std::string(kGuessed)
+                 : fmt::format("{} ({})", GroupOfKnown(graph, id, by), kGuessed);
 }
 
 std::string Grouper::Of(TaskId id) {

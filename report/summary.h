@@ -30,7 +30,9 @@ bool IsGuessed(const Graph& graph, TaskId task);
 inline constexpr std::string_view kGuessed = "not recorded, guessed";
 
 // The group a task belongs to: "gemm", "aten::addmm", "layer1.0.conv1". Never empty. By class,
-// kernel and stream all tasks of the CPU are one group, "CPU work".
+// kernel and stream all tasks of the CPU are one group, "CPU work". What IsGuessed() is in groups
+// of its own: kGuessed by class and kernel, "backward (not recorded, guessed)" by what is known of
+// it.
 std::string GroupOf(const Graph& graph, TaskId task, GroupBy by);
 
 // GroupOf for many tasks: remembers the class of every kernel name.
@@ -62,6 +64,7 @@ struct Summary {
   Duration exposed_comm;          // only communication runs on the GPU
   Duration gpu_idle;              // window - gpu_busy
   Duration gpu_time;              // sum over all GPU tasks
+  Duration guessed;               // of these, the sum of those that IsGuessed()
   BoundBy path;                   // critical path by resource; sums to `window`
   std::vector<Group> groups;      // longest GPU time first, then by name
 };

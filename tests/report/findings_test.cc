@@ -375,6 +375,13 @@ TEST(Findings, GraphsWithoutRecordsAreAGuessThatMakesAllConfidenceLow) {
   const Summary summary =
       Summarize(j.built.graph, *Simulate(j.built.graph, {.blockers = true}), GroupBy::kClass);
   EXPECT_THAT(summary.groups, Contains(Field("name", &Group::name, kGuessed)));
+  EXPECT_NEAR(summary.guessed.us() / summary.gpu_time.us(), 0.67, 0.01);
+  for (const GroupBy by : {GroupBy::kOp, GroupBy::kLayer, GroupBy::kPhase, GroupBy::kStream}) {
+    const Summary other =
+        Summarize(j.built.graph, *Simulate(j.built.graph, {.blockers = true}), by);
+    EXPECT_THAT(other.groups, Contains(Field("name", &Group::name, HasSubstr(kGuessed))))
+        << Name(by);
+  }
 }
 
 TEST(Findings, MemoryThatIsTakenAndGivenBackInAStepIsOne) {

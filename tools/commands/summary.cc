@@ -102,11 +102,15 @@ Table MakeSummaryTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) 
 std::string Lead(const Summary& s, const ReplayCheck& replay, const MemoryProfile& memory,
                  std::string_view importer, Session& session) {
   const std::string label = replay.window ? "one window" : "one step";
+  const std::string guessed =
+      s.guessed > Duration{}
+          ? fmt::format(" ({} of the step {})", FormatPercent(Share(s.guessed, s.window)), kGuessed)
+          : "";
   std::string out = Paragraph(
       label,
-      fmt::format("{}, GPU busy {}, comm not hidden {}, GPU idle {}",
+      fmt::format("{}, GPU busy {}{}, comm not hidden {}, GPU idle {}",
                   FormatTime(s.step, session.unit()), FormatPercent(Share(s.gpu_busy, s.window)),
-                  FormatPercent(Share(s.exposed_comm, s.window)),
+                  guessed, FormatPercent(Share(s.exposed_comm, s.window)),
                   FormatPercent(Share(s.gpu_idle, s.window))),
       kLeadLabel);
   out.replace(0, label.size(), session.Bold(label));

@@ -25,6 +25,7 @@ std::string SummaryJson(const Summary& s, const MemoryProfile& memory, GroupBy b
   json.Key("gpu_busy_ns").Int(s.gpu_busy.ns).Key("gpu_idle_ns").Int(s.gpu_idle.ns);
   json.Key("comm_ns").Int(s.comm.ns);
   json.Key("exposed_comm_ns").Int(s.exposed_comm.ns).Key("gpu_time_ns").Int(s.gpu_time.ns);
+  json.Key("guessed_ns").Int(s.guessed.ns);
   json.Key("critical_path").BeginInlineObject();
   json.Key("gpu_ns").Int(s.path.gpu.ns).Key("cpu_ns").Int(s.path.cpu.ns);
   json.Key("comm_ns").Int(s.path.comm.ns).Key("data_ns").Int(s.path.data.ns).EndObject();
