@@ -137,7 +137,7 @@ function baselineCard(before) {
   if (replay.recording_cost) return card("step when nobody records", time(before.step_ns), `without what recording cost; recorded: ${recorded}`);
   const steady = before.step_ms < replay.simulated_ms * 0.999, rate = rates(before);
   return steady ? card("step without stalls", time(before.step_ns), `${steps}; recorded with them: ${recorded}`) :
-    card("step as recorded", time(before.step_ns), `${whatif.steps === 1 ? steps : `mean of ${steps}`}; the replay is ${signed(replay.error_pct)} off${rate ? `; ${rate}` : ""}`);
+    card("step as recorded", time(before.step_ns), `${whatif.steps === 1 ? steps : `mean of ${steps}`}; ${replay.error_pct === null ? "no replay can be checked" : `the replay is ${signed(replay.error_pct)} off`}${rate ? `; ${rate}` : ""}`);
 }
 
 // The prediction and its speed-up.

@@ -26,7 +26,7 @@ interface WhatIf {
   trace: {file: string; format: string; synthetic: boolean; events: number; input_events: number; device: string;
           step_method: string; steps_left_out: {step: string; why: string}[]};
   steps: number; main: number; scenarios: Scenario[]; findings: Finding[]; warnings: string[];
-  replay: {measured_ms: number; simulated_ms: number; error_pct: number;
+  replay: {measured_ms: number; simulated_ms: number; error_pct: number | null;
            per_step: {step?: string; measured_ns: number; simulated_ns: number}[]; median_ms: number; quartiles_ms: [number, number];
            recording_cost?: {text: string};
            checks?: {worst_pct: number; worst: string; repeated: {worst_step: string; worst_error_pct: number} | null}};

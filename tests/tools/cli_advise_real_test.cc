@@ -13,6 +13,7 @@ namespace daydream {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -240,6 +241,31 @@ TEST_F(AdvisingOnRecordings, ExamplesASecondAreSaidWhereImagesOrLossesTellTheirN
                               samples == 0 ? "E0615" : fmt::format("batch {} to 8192", samples))));
     EXPECT_EQ(replay["samples_per_step"], samples == 0 ? json() : json(samples)) << trace;
   }
+}
+
+// Only the baseline is measured; what saves too little was never judged.
+TEST_F(AdvisingOnRecordings, WhatIsNotJudgedHasNoWordOfConfidence) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "training/sharded-v100-rank1of2.json.gz").string();
+  const json answer = json::parse(Run("advise --format json " + trace).out);
+  EXPECT_TRUE(answer["baseline"]["confidence"].is_string());
+  EXPECT_FALSE(answer["not_worth"].empty());
+  for (const json& o : answer["not_worth"]) {
+    EXPECT_NE(o["prediction"]["confidence"], "measured") << o["prediction"]["name"];
+  }
+  EXPECT_THAT(answer["replay"]["checks"]["worst"].get<std::string>(), Not(HasSubstr("-0.0 %")));
+  const json asked = json::parse(Run("whatif --opt no-sync --format json " + trace).out);
+  EXPECT_THAT(asked.dump(), Not(HasSubstr("these keep waiting: \"")));
+}
+
+// Where there is no step, none was replayed.
+TEST_F(AdvisingOnRecordings, WithoutAStepNoCheckIsClaimed) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "odd/triton-a100.json.gz").string();
+  EXPECT_THAT(Run("advise " + trace).out,
+              AllOf(Not(HasSubstr("replay check:")), HasSubstr("no replay can be checked")));
+  EXPECT_TRUE(
+      json::parse(Run("advise --format json " + trace).out)["replay"]["error_pct"].is_null());
 }
 
 // Steps whose loads differ, too: each has its own.

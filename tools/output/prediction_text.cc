@@ -259,6 +259,7 @@ std::string Folded(std::string_view headline) {
 
 std::string ReplayLine(std::string_view headline, const ReplayCheck& r, TimeUnit wish,
                        size_t width) {
+  if (!r.no_step.ok()) return Folded(headline) + "  no step, so that no replay can be checked\n";
   TimeUnit unit = UnitFor(r.measured, wish);
   std::string line =
       fmt::format("replay check: {} against {} measured ({}", FormatTime(r.simulated, unit),

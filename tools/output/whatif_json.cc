@@ -245,7 +245,8 @@ void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
   json.Key("replay").BeginObject();
   json.Key("measured_ms").Double(r.measured.ms()).Key("simulated_ms").Double(r.simulated.ms());
   WriteLengths(LengthsOf(r.measured_steps), json);
-  json.Key("error_pct").Rounded(Percent(r.error()), 4);
+  json.Key("error_pct");
+  r.no_step.ok() ? json.Rounded(Percent(r.error()), 4) : json.Null();
   if (auto typical = r.typical_error()) {
     json.Key("typical_ms").Double(r.typical->ms());
     json.Key("typical_error_pct").Rounded(Percent(*typical), 4);
@@ -321,7 +322,8 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   }
   WriteThroughput(p, json);
   json.Key("bound").Bool(p.bound).Key("confidence");
-  if (ok) {
+  // Only the baseline is measured: what saves too little to be a row is not judged.
+  if (ok && (p.opts.empty() || p.confidence != Confidence::kMeasured)) {
     json.String(Name(p.confidence));
   } else {
     json.Null();

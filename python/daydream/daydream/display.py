@@ -112,13 +112,14 @@ def frame_html(frame):
 
 
 def trace_html(trace):
+    error = trace.replay_error_pct
     facts = [
         ("file", trace.path),
         ("device", trace.device or "not named"),
         ("steps that count", trace.steps),
         ("ranks, played together", len(trace.facts.get("ranks", {}).get("recorded", []))),
         ("step", "%.1f ms" % trace.step_ms),
-        ("replay check", "%+.1f %%" % trace.replay_error_pct),
+        ("replay check", "no step" if error is None else "%+.1f %%" % error),
     ]
     facts = [fact for fact in facts if fact[1] not in (None, 0)]
     facts += [("finding", finding["text"]) for finding in trace.findings]

@@ -216,9 +216,9 @@ class Trace:
         return facts["replay"]["measured_ms"] if "replay" in facts else facts["step_ms"]
 
     @property
-    def replay_error_pct(self) -> float:
+    def replay_error_pct(self) -> Optional[float]:
         """How far the replay of the unchanged recording is off the measured step, in percent; of
-        ranks that are played together how far the length of the worst one is."""
+        ranks that are played together how far the length of the worst one is. None: no step."""
         facts = self.facts
         if "replay" in facts:
             return facts["replay"]["error_pct"]
