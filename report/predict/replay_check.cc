@@ -2,6 +2,7 @@
 
 #include "base/median.h"
 #include "report/predict/what_if.h"
+#include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 
@@ -54,7 +55,7 @@ ReplayCheck::Worst ReplayCheck::worst() const {
   Worst worst;
   auto ask = [&](double error, std::string_view what) {
     if (std::fabs(error) <= worst.error) return;
-    worst = {std::fabs(error), fmt::format("{} {:+.1f} %", what, error * 100)};
+    worst = {std::fabs(error), fmt::format("{} {}", what, FormatSignedPercent(error))};
   };
   ask(error(), "the unchanged replay is off by");
   if (unexplained.has_value())
@@ -80,8 +81,8 @@ ReplayCheck::Worst ReplayCheck::worst_step() const {
   Worst worst;
   const auto ask = [&](const std::optional<StepTest>& test, std::string_view how) {
     if (!test.has_value() || std::fabs(test->worst) <= worst.error) return;
-    worst = {std::fabs(test->worst),
-             fmt::format("{} {} is off by {:+.1f} %", test->worst_step, how, test->worst * 100)};
+    worst = {std::fabs(test->worst), fmt::format("{} {} is off by {}", test->worst_step, how,
+                                                 FormatSignedPercent(test->worst))};
   };
   ask(repeated, "played by itself");
   ask(crossed, "with the lags of the others");

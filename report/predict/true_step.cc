@@ -150,7 +150,9 @@ absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph) {
     const double left = time > Duration{} ? Less(time, per_event) : 0;
     if (left > 0) found.other[i] = static_cast<float>(found.share / left);
   }
-  Host::Change(graph, [&](Duration time) { return Less(time, per_event); });
+  const auto less = [&](Duration time) { return Less(time, per_event); };
+  DD_ASSIGN_OR_RETURN(found.target, host.Step(less));
+  Host::Change(graph, less);
   return found;
 }
 

@@ -207,6 +207,9 @@ TEST_F(Cli, OptimizationsOfTheFoldersAreKnownByName) {
   EXPECT_THAT(Run("opt show mine", path).out, HasSubstr("Half of every kernel"));
   EXPECT_THAT(Run("explain mine", path).out, HasSubstr("Half of every kernel"));
   EXPECT_THAT(Run("explain", path).out, HasSubstr(" mine\n"));
+  for (const char* topic : {"warm-up", "warmup", "warm_up"}) {
+    EXPECT_THAT(Run(std::string("explain ") + topic).out, HasSubstr("warm-up")) << topic;
+  }
   EXPECT_THAT(Run(std::string("advise ") + kTrace, path).out, HasSubstr("mine"));
   // Lines that are there, and that are not.
   EXPECT_THAT(Run("explain " + Path("mine.yaml:6")).out, HasSubstr("    6 |      scale"));

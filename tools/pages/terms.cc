@@ -276,6 +276,16 @@ const Term* FindTerm(std::string_view name) {
       if (name == wanted || name + "s" == wanted || name == wanted + "s") return &t;
     }
   }
+  // "warmup" is warm-up.
+  const auto letters = [](std::string text) {
+    std::erase(text, ' ');
+    return text;
+  };
+  for (const std::span<const Term> terms : {Terms(), FindingTerms()}) {
+    for (const Term& t : terms) {
+      if (letters(Folded(t.name)) == letters(wanted)) return &t;
+    }
+  }
   // The first word of one term alone.
   const Term* found = nullptr;
   for (const std::span<const Term> terms : {Terms(), FindingTerms()}) {

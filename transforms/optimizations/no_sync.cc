@@ -200,8 +200,10 @@ class NoSync {
     auto& changes = edit_.changes();
     changes.places = taken_.size() + steering_.size();
     if (!kept_.empty()) {
-      changes.notes.push_back(
-          fmt::format("these keep waiting: {}", Join(kept_.Lines(graph(), kMostSites))));
+      const std::vector<std::string> lines = kept_.Lines(graph(), kMostSites);
+      changes.notes.push_back(lines.empty()
+                                  ? "all that waits does so outside of the steps that count"
+                                  : fmt::format("these keep waiting: {}", Join(lines)));
     }
     if (!taken_.empty()) {
       changes.conditions.push_back(
