@@ -91,7 +91,8 @@ multiprocessors, kernels built for a later architecture, calls of another maker,
 of another variant, or a name that contradicts the numbers beside it. Limits, other GPUs and
 number formats are then judged by the wrong data sheet. Or the GPU is one that is not known here
 ("RTX 3090 Ti" is another card than an RTX 3090) and was taken for one with as many
-multiprocessors: gpu(..., from=NAME) says which. All confidence is low. Use the file as it was recorded.)"},
+multiprocessors: gpu(..., from=NAME) says which. All confidence is low. Use the file as
+it was recorded.)"},
     {"memory",
      R"(The recorded allocations add up to more memory than the GPU has. Either sizes or the
 properties of the GPU are not of this recording; what is said of memory is wrong.)"},
