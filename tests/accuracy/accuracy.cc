@@ -186,8 +186,8 @@ std::string CoverageSection(const Everything& rows) {
              "*published*: gains of programs whose traces nobody has, predicted from another trace "
              "(below). The\nworst is first: the smallest share inside, then the largest error. "
              "Cards "
-             "that clock down with heat\nhave a line each: the P4, fed by its slot, ran at about "
-             "half of its clock, which no data sheet says.\n\n{}",
+             "that clock down with heat\nhave a line each beside that of their kind: the P4, fed "
+             "by its slot, ran at about half of its\nclock, which no data sheet says.\n\n{}",
              c.inside, c.intervals,
              100.0 * static_cast<double>(c.inside) /
                  std::max<double>(1, static_cast<double>(c.intervals)),

@@ -121,13 +121,12 @@ double MeanError(const Rows& rows) {
   return errors.sum / std::max<double>(1, static_cast<double>(rows.size()));
 }
 
-// The kinds of which every card is a line of its own: cards that clock down with heat, each by how
-// it is cooled.
+// A kind, and where every card has a line of its own, too, these: cards that clock down with heat,
+// each by how it is cooled.
 std::map<std::string, Rows> ByCard(std::string_view kind, const Rows& rows) {
-  std::map<std::string, Rows> cards;
-  for (const JudgedRow* r : rows) {
-    cards[kind.starts_with("gpu, slot-powered") ? ": " + r->group : ""].push_back(r);
-  }
+  std::map<std::string, Rows> cards = {{"", rows}};
+  if (!kind.starts_with("gpu, slot-powered")) return cards;
+  for (const JudgedRow* r : rows) cards[": " + r->group].push_back(r);
   return cards;
 }
 
@@ -253,15 +252,12 @@ std::string CoverageTable(std::span<const JudgedRow> rows) {
 std::string OutsideOfBars(std::span<const JudgedRow> rows) {
   std::vector<std::string> shown, silent, outside;
   for (const auto& [kind, members] : ByKind(rows)) {
-    for (const auto& [card, of_card] : ByCard(kind, members)) {
-      const Coverage c = InsideOf(of_card);
-      const bool good = c.share() >= kLeastInside && c.share() <= kMostInside;
-      const bool telling = !WhatIsShown(kind, of_card).nothing();
-      if (good)
-        shown.push_back(kind + card);
-      else
-        (telling ? outside : silent)
-            .push_back(fmt::format("{}{} ({} of {})", kind, card, c.inside, c.intervals));
+    const Coverage c = InsideOf(members);
+    if (c.share() >= kLeastInside && c.share() <= kMostInside) {
+      shown.push_back(kind);
+    } else {
+      (WhatIsShown(kind, members).nothing() ? silent : outside)
+          .push_back(fmt::format("{} ({} of {})", kind, c.inside, c.intervals));
     }
   }
   const auto list = [](std::string_view what, const std::vector<std::string>& kinds) {
