@@ -108,9 +108,9 @@ TEST_F(TraceCommand, ShortWindowsWithDetachedStepsBetweenTellTheCost) {
     info = json::parse(Run("daydream info run.ddtrace --format json").out);
     const json& recording = info["recording"];
     // What lies between, some 15 ms, is no finding: no pause, no stall, no longer step. A step that
-    // a busy machine interrupts may be one.
+    // a busy machine interrupts may be one, and the GPU that stands in for one is no known card.
     const bool none = std::ranges::all_of(info["findings"], [](const json& f) {
-      return f["kind"] == "unequal_steps" && f["ms"] < 5;
+      return f["kind"] == "other_gpu" || (f["kind"] == "unequal_steps" && f["ms"] < 5);
     });
     found = none && Near(recording["call_ns"], 40'000, 0.1) &&
             Near(recording["gpu_work_ns"], 20'000, 0.1);
