@@ -160,6 +160,9 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   } else if (!replay.doubt.empty()) {
     p.why = replay.doubt;
     p.raise = "what the finding above says";
+  } else if (!doubts.stand_in.empty()) {
+    p.why = doubts.stand_in;
+    p.raise = "gpu(NEW, from=NAME), with the recorded card";
   } else if (replay.window) {
     p.why = "no step was marked: all that was recorded counts as one";
     p.raise = "marks around each step: prof.step(), or daydream_torch.step()";

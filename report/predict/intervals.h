@@ -60,6 +60,7 @@ struct Doubts {
   LeastChecked checked;
   bool learned = false;
   double by_host = 0;      // the share of the step's critical path that is host work
+  std::string stand_in;    // of the recorded GPU (report/predict/model_errors.h)
   std::string unsure_gpu;  // the GPU that was put in, where its description has unsure numbers
 };
 
@@ -112,19 +113,19 @@ class LeastGpuTimes {
 // `run` and of the replay, and half of what a quick host makes of the gain. Low above 15 % of the
 // step, high up to 5 % (both chosen; decision 006 has what they held), else medium.
 //
-// Low also when the recording itself is in doubt (ReplayCheck::doubt), or is a window without marks
-// of steps; when steps that were alike come out 50 % apart; when the replay is off by more than
-// 3 %, or the typical replay by more than 10 %; when a transform warned, and neither were runs
-// learned from nor did rows of two groups hold, or the GPU is another vendor's and more than 15 %
-// of the step's critical path is the host's; when the optimizations that change more than 2 % of
-// the step (all, when none does) hold one of
-// which less than eight in ten held rows were inside, or one that was checked on fewer
-// than two groups, and more than the above 5 % are expected; or when the interval is longer than
-// the step. High only when nothing was found that puts predictions in doubt (ReplayCheck::caution),
-// the replay is within 1 %, the typical one within 3 %, at least two steps count, three held rows
-// or more of two groups stand behind each of these optimizations, none of them warned, no more than
-// a tenth of the GPU time is in kernels that the model was never checked on, and the changes have
-// no conditions. `raise`: what would make it better.
+// Low also where another GPU stands in for the recorded one, and when the recording itself is in
+// doubt (ReplayCheck::doubt), or is a window without marks of steps; when steps that were alike
+// come out 50 % apart; when the replay is off by more than 3 %, or the typical replay by more than
+// 10 %; when a transform warned, and neither were runs learned from nor did rows of two groups
+// hold, or the GPU is another vendor's and more than 15 % of the step's critical path is the
+// host's; when the optimizations that change more than 2 % of the step (all, when none does) hold
+// one of which less than eight in ten held rows were inside, or one that was checked on fewer than
+// two groups, and more than the above 5 % are expected; or when the interval is longer than the
+// step. High only when nothing was found that puts predictions in doubt (ReplayCheck::caution), the
+// replay is within 1 %, the typical one within 3 %, at least two steps count, three held rows or
+// more of two groups stand behind each of these optimizations, none of them warned, no more than a
+// tenth of the GPU time is in kernels that the model was never checked on, and the changes have no
+// conditions. `raise`: what would make it better.
 void SetInterval(Prediction& p, const Doubts& doubts);
 // Where nobody wants one: without it, no confidence is high.
 void ForgetInterval(Prediction& p);

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "costmodel/device.h"
 #include "report/predict/intervals.h"
 #include "report/predict/residuals.h"
+#include "report/text/format.h"
 
 namespace daydream {
 namespace {
@@ -24,6 +28,16 @@ ModelOff OffOf(const ErrorKind& kind, std::span<const std::string> left_out) {
 ModelOff Scaled(const ModelOff& off, double by) { return {by * off.sigma, by * off.mean}; }
 void AddSquares(const ModelOff& off, ModelOff& sum) {
   sum = {std::hypot(sum.sigma, off.sigma), std::hypot(sum.mean, off.mean)};
+}
+
+std::string StandIn(const Application& a, const Graph& recorded) {
+  if (!a.transform->same_work || !a.params.text("from").empty()) return "";
+  for (const Device& d : recorded.tables().devices) {
+    const DeviceMatch match = MatchDevice(d);
+    if (match.spec == nullptr || match.named || d.name.empty()) continue;
+    return fmt::format("{} is taken as {}", Printable(d.name), match.spec->name);
+  }
+  return "";
 }
 
 // What an error of kernels by 1 is of the step.
@@ -63,6 +77,7 @@ ModelErrors FindModelErrors(const PlayedScenario& of) {
           AsDouble(std::max(of.after - it->second, std::min(of.after, of.before)));
       if (without > 0) share = DoseOf(kind.with_shapes, without, AsDouble(of.after));
     }
+    if (errors.stand_in.empty()) errors.stand_in = StandIn(a, of.recorded);
     all.Add(kind.main(), of.left_out);
     if (share > kLarge) large.Add(kind.main(), of.left_out);
     const ModelOff off = Scaled(one, share);

@@ -38,8 +38,10 @@ struct ModelOff {
 struct ModelErrors {
   ModelOff step;         // of all models, of the step
   ModelOff but_kernels;  // without that of another GPU
-  LeastChecked
-      checked;  // of the optimizations that change more than 2 % of it; of all if none does
+  // Of the optimizations that change more than 2 % of it; of all if none does.
+  LeastChecked checked;
+  // For another GPU: a recorded card that is not known, and the one that it is taken as.
+  std::string stand_in;
 };
 ModelErrors FindModelErrors(const PlayedScenario& of);  // O(terms + rows of the residuals)
 

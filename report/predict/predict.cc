@@ -345,7 +345,7 @@ class Predictor {
       const ModelErrors errors = FindModelErrors(Played());
       doubts.model = (kernel_ends_ ? errors.but_kernels : errors.step).sigma;
       doubts.expected = errors.step.mean;
-      doubts.checked = errors.checked;
+      doubts.checked = errors.checked, doubts.stand_in = errors.stand_in;
     }
     const DeviceSpec* gpu = out.graph.model_changes().device.get();
     if (gpu != nullptr && !gpu->unsure.empty()) doubts.unsure_gpu = gpu->name;

@@ -35,7 +35,7 @@ class GpuFindings {
 
   // GPUs of one kind are told once.
   std::vector<Finding> Run() {
-    std::map<std::string, std::string> told;  // what to do about it
+    std::map<std::string, std::string> told, unknown;  // what to do about it
     for (const auto& [id, kernels] : by_device_) {
       const Device* device = trace_.FindDevice(id);
       if (device == nullptr || kernels.all == 0) continue;
@@ -45,24 +45,28 @@ class GpuFindings {
             "GPU can do";
       } else if (const DeviceMatch match = MatchDevice(*device);
                  match.spec != nullptr && !match.named && !device->name.empty()) {
-        told[fmt::format(
+        unknown[fmt::format(
             "{} is no GPU that is known here: it is taken as {}, which has as many "
             "multiprocessors, and may differ in clock and memory",
             Printable(device->name), match.spec->name)] =
-            "another GPU is predicted from the card that gpu(..., from=NAME) or from=FILE names";
+            "for another GPU name the recorded one: gpu(NEW, from=NAME), or from=FILE that says "
+            "what it can do";
       }
     }
     std::vector<Finding> out;
-    out.reserve(told.size());
-    for (const auto& [what, fix] : told) {
-      out.push_back({.kind = FindingKind::kOtherGpu,
-                     .about = About::kPredictions,
-                     .text = what,
-                     .where = {},
-                     .time = {},
-                     .share = 1,
-                     .fix = fix});
-    }
+    const auto tell = [&](const std::map<std::string, std::string>& all, double share) {
+      for (const auto& [what, fix] : all) {
+        out.push_back({.kind = FindingKind::kOtherGpu,
+                       .about = About::kPredictions,
+                       .text = what,
+                       .where = {},
+                       .time = {},
+                       .share = share,
+                       .fix = fix});
+      }
+    };
+    tell(told, 1);
+    tell(unknown, 0);  // what was measured stands
     return out;
   }
 

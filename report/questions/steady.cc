@@ -334,7 +334,6 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
       case FindingKind::kNoOperators:
       case FindingKind::kPartialGpu:
       case FindingKind::kTooFast:
-      case FindingKind::kOtherGpu:
       case FindingKind::kUnits:
       case FindingKind::kLost:
       case FindingKind::kQueue:
@@ -346,6 +345,7 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
       default:
         break;
     }
+    if (f.kind == FindingKind::kOtherGpu && f.share > 0) return f.text;
     const bool rules = f.kind == FindingKind::kClocks || f.kind == FindingKind::kUnexplained;
     if (rules && f.share > kMostWithoutRule) return f.text;
     if (f.kind == FindingKind::kNoLaunches && f.share > kMostUnlaunched) return f.text;

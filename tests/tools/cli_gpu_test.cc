@@ -53,7 +53,8 @@ TEST_F(CliGpu, ARecordedVariantThatIsNotKnownIsTakenByItsNumbersAndSaysSo) {
   const CliResult r = Run("whatif " + Path("ti.json") + " --opt 'gpu(H100-PCIE-80GB)'");
   EXPECT_THAT(OneLine(r.out),
               HasSubstr("RTX 3090 Ti is no GPU that is known here: it is taken as"));
-  EXPECT_THAT(r.out, HasSubstr("low"));
+  EXPECT_THAT(OneLine(r.out), HasSubstr("confidence low: NVIDIA GeForce RTX 3090 Ti is taken as"));
+  EXPECT_THAT(OneLine(r.out), HasSubstr("measured gpu(to=")) << "another GPU is in doubt";
   const CliResult named =
       Run("whatif " + Path("ti.json") + " --opt 'gpu(H100-PCIE-80GB,from=RTX3090)'");
   EXPECT_EQ(named.exit, 0) << named.err;

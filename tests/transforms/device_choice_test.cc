@@ -62,6 +62,13 @@ TEST(ChooseDevice, TakesWhatPeopleCallAGpu) {
   }
   EXPECT_THAT(ChooseDevice("A100 80GB")->assumptions,
               Contains(HasSubstr("of A100-PCIE-80GB, A100-SXM4-80GB")));
+  for (const auto& [name, known] : {std::pair("Tesla V100-DGXS-32GB", "V100-SXM2-32GB"),
+                                    {"NVIDIA A100-PG509-200", "A100-SXM4-40GB"},
+                                    {"AMD Instinct MI300X VF", "MI300X"}}) {
+    const auto choice = ChooseDevice(name);
+    ASSERT_TRUE(choice.ok()) << name << ", as a driver writes it";
+    EXPECT_EQ(choice->spec.name, known);
+  }
   // Another card is not taken for the one of a similar name.
   for (const char* name :
        {"3080 Ti", "4080 Super", "A6000 Ada", "A10G", "RTX", "V100 64GB", "RTX 4070 Ti",

@@ -1,6 +1,7 @@
 #include "tools/input/scenarios.h"
 
 #include "report/predict/what_if.h"
+#include "tools/input/input.h"
 #include "tools/session.h"
 #include "transforms/scenario/option_files.h"
 #include "transforms/scenario/scenario.h"
@@ -50,13 +51,14 @@ absl::StatusOr<std::vector<std::vector<Application>>> Parse(std::span<const std:
 // --samples also tells the recorded batch to a scenario that asks for so many examples a step.
 absl::Status TellSamples(const Args& args, std::vector<std::vector<Application>>& scenarios) {
   if (!args.Has("--samples")) return absl::OkStatus();
+  DD_ASSIGN_OR_RETURN(const uint64_t samples, ParseCount("--samples", args.Get("--samples")));
   for (auto& scenario : scenarios) {
     for (Application& a : scenario) {
       if (a.transform->name != "batch" || a.params.given("recorded")) continue;
       const auto size = ParseQuantity(a.params.text("size"));
       if (!size.ok() || size->unit != Unit::kNone) continue;
       std::string told = a.params.spelled();
-      told.insert(told.rfind(')'), fmt::format(",recorded={}", args.Get("--samples")));
+      told.insert(told.rfind(')'), fmt::format(",recorded={}", samples));
       DD_ASSIGN_OR_RETURN(auto parsed, ParseScenario(told));
       a = std::move(parsed[0]);
     }

@@ -147,9 +147,9 @@ is in the text. Record with the CUPTI of a newer CUDA where the answer hangs on 
 why: another program, a stream that was not recorded, clocks. Predictions keep these
 delays as they are.)"},
     {"clocks",
-     R"(GPU work begins before the call that launched it, which cannot be, or all of it begins a
-millisecond or more behind: the clocks of host and GPU disagree. Gaps between them are
-wrong by as much.)"},
+     R"(GPU work begins before the call that launched it, which cannot be, or all that
+could have begun at once begins a millisecond or more behind: the clocks of host and GPU
+disagree. Gaps between them are wrong by as much.)"},
     {"allocator",
      R"(In every step memory is given back to the driver and taken again (cudaFree, cudaMalloc),
 which makes the host wait. PyTorch keeps memory for itself as long as there is room, so

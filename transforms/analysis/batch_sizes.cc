@@ -157,6 +157,8 @@ void BatchSizes::FindExamples(Vote told) {
     add(losses_);
     if (told == kRows && !embeds_) add(class_losses_);
   }
+  // Positions are [1, length] where words are [batch, length].
+  if (sure.size() > 1) sure.erase(1);
   uint64_t most = 0, all = 0;
   const int64_t size = MostTold(sure, &most);
   for (const auto& [other, count] : sure) all += count;
@@ -167,9 +169,10 @@ void BatchSizes::FindExamples(Vote told) {
       if (!votes->empty() && votes->rbegin()->first > 1) return;
     }
   }
+  const bool as_told = size == batch_;
   batch_ = examples_ = size;
   by_rows_ = false;
-  if (told != kRows) return;
+  if (as_told && told != kRows) return;
   told_by_ = sequences_.empty() ? "first size of what losses and linear layers read"
                                 : "first size of the words that embeddings read";
 }

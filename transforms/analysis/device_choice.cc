@@ -268,6 +268,15 @@ absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name) {
       if (spec == nullptr || found->tdp_watts > spec->tdp_watts) spec = found;
     }
   }
+  // What drivers call it, with words that say no more: "NVIDIA A100-PG509-200". Not of another
+  // memory.
+  if (choice.spec.name.empty() && spec == nullptr) {
+    const DeviceMatch match = MatchDevice({.name = std::string(name)});
+    const auto is_other_size = [&](const std::string& w) {
+      return w.ends_with("GB") && w != fmt::format("{:.0f}GB", match.spec->memory_gb);
+    };
+    if (match.named && std::ranges::none_of(WordsOf(name), is_other_size)) spec = match.spec;
+  }
   if (choice.spec.name.empty() && spec != nullptr) {
     choice.spec = *spec;
     if (others.size() < 2 && !OnlyLeavesLettersOut(name, spec->name))

@@ -113,6 +113,14 @@ class Fuse {
       edit_.changes().notes.push_back("the optimizer is fused already");
       return;
     }
+    const auto is_list = [&](TaskId t) {
+      return graph().TaskName(t).find("multi_tensor_apply") != std::string_view::npos;
+    };
+    const auto has_lists = [&](const auto& group) { return std::ranges::any_of(group, is_list); };
+    if (form_ == Form::kForeach && std::ranges::any_of(all, has_lists)) {
+      edit_.changes().notes.push_back("the optimizer works on lists of parameters already");
+      return;
+    }
     for (const std::vector<TaskId>& group : all) {
       if (group.size() < 2) continue;
       if (form_ == Form::kForeach) {
