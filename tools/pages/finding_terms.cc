@@ -89,10 +89,10 @@ its memory: their sizes are not of this run. All confidence is low.)"},
      R"(What the file says of the GPU is not that of the GPU that ran the kernels: another number of
 multiprocessors, kernels built for a later architecture, calls of another maker, memory or clocks
 of another variant, or a name that contradicts the numbers beside it. Limits, other GPUs and
-number formats are then judged by the wrong data sheet. Or the GPU is one that is not known here
-("RTX 3090 Ti" is another card than an RTX 3090) and was taken for one with as many
-multiprocessors: gpu(..., from=NAME) says which. All confidence is low. Use the file as
-it was recorded.)"},
+number formats are then judged by the wrong data sheet; all confidence is low. Use the file as
+it was recorded. Or the GPU is one that is not known here ("RTX 3090 Ti" is another card than an
+RTX 3090) and was taken for one with as many multiprocessors: then another GPU is predicted with
+low confidence, unless gpu(..., from=NAME) says which card it was.)"},
     {"memory",
      R"(The recorded allocations add up to more memory than the GPU has. Either sizes or the
 properties of the GPU are not of this recording; what is said of memory is wrong.)"},
