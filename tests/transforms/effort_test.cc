@@ -42,8 +42,8 @@ TEST(Ease, FallsWithTheLinesAndTheRisks) {
   EXPECT_LT(ease("2 lines", "host memory"), ease("2 lines"));
 }
 
-// What fuse(optimizer) changes where the optimizer has this name.
-Changes FusedOptimizer(const std::string& name) {
+// What fuse() changes where the optimizer has this name.
+Changes FusedOptimizer(const std::string& name, const char* what = "fuse(optimizer)") {
   auto graph = ParseGraph(fmt::format(R"(lane cpu0   thread
 lane gpu0.7 stream
 scope step annotation cpu0 "Optimizer.step#{}.step"
@@ -54,7 +54,7 @@ k1 gpu0.7 kernel 100us "elementwise_kernel<mul>" phase optimizer scope step afte
 )",
                                       name));
   EXPECT_TRUE(graph.ok()) << Message(graph.status());
-  const auto scenario = ParseScenario("fuse(optimizer)");
+  const auto scenario = ParseScenario(what);
   EXPECT_TRUE(scenario.ok());
   const auto applied = Apply((*scenario)[0], *graph);
   EXPECT_TRUE(applied.ok()) << Message(applied.status());
@@ -67,6 +67,7 @@ TEST(Advice, IsOfTheOptimizerOfThisProgram) {
   const Changes adam = FusedOptimizer("AdamW"), prop = FusedOptimizer("RMSprop");
   EXPECT_EQ(how(adam), "torch.optim.AdamW(..., fused=True)");
   EXPECT_EQ(EffortOf(fuse, adam), "1 word");
+  EXPECT_EQ(how(FusedOptimizer("AdamW", "fuse")), fuse.how) << "that merges more";
   EXPECT_EQ(how(prop), "torch.optim.RMSprop(..., foreach=True)");
   EXPECT_EQ(EffortOf(fuse, prop), "1 word");
   for (const char* name : {"Shampoo", "Lion", "Muon"}) {

@@ -85,9 +85,10 @@ class Fuse {
     }
     form_ = FormOf(name);
     if (form_ != Form::kNone) {
-      edit_.changes().how = fmt::format("torch.optim.{}(..., {}=True)", name,
-                                        form_ == Form::kFused ? "fused" : "foreach");
-      optimizer_how_ = "; " + edit_.changes().how;
+      const std::string how = fmt::format("torch.optim.{}(..., {}=True)", name,
+                                          form_ == Form::kFused ? "fused" : "foreach");
+      optimizer_how_ = "; " + how;
+      if (asked) edit_.changes().how = how;  // else it is not all that is merged
       return true;
     }
     if (asked) {
