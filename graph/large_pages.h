@@ -35,6 +35,8 @@ void FetchToWrite([[maybe_unused]] const T* row, [[maybe_unused]] size_t ahead) 
   constexpr size_t kLine = 64;
   const uintptr_t at = reinterpret_cast<uintptr_t>(row) + ahead * sizeof(T);
   for (size_t i = 0; i < sizeof(T); i += kLine) {
+    // A number until here, as a pointer behind the end of an array is no pointer of C++.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     __builtin_prefetch(reinterpret_cast<const void*>(at + i), 1);
   }
 #endif
