@@ -165,27 +165,25 @@ void TraceBuilder::ReserveColumns() {
 
 void TraceBuilder::FillLane(LaneId lane, Instant origin, std::span<uint32_t> row_of) {
   constexpr size_t kAtOnce = 1024;  // what is made room for is written while it is in the cache
+  size_t to = trace_.rows(), left = lane_rows_[lane.index()].size();
   lane_rows_[lane.index()].HandOutRuns([&](const LaneRows::Run& run) {
-    for (size_t begin = 0; begin < run.order.size(); begin += kAtOnce) {
-      const auto order = run.order.subspan(begin, std::min(kAtOnce, run.order.size() - begin));
-      size_t to = trace_.rows();
-      ResizeColumns(to + order.size());
-      for (uint16_t at : order) {
-        const TraceRow& row = run.rows[at];
-        if (row.left_out) continue;
-        if (!row_of.empty()) row_of[run.first_place + at] = static_cast<uint32_t>(to);
-        trace_.start[to] = Instant{row.start.ns - origin.ns};
-        trace_.duration[to] = row.duration;
-        trace_.lane[to] = lane;
-        trace_.name[to] = row.name;
-        trace_.kind[to] = row.kind;
-        trace_.correlation[to] = row.correlation;
-        trace_.detail[to] = row.detail;
-        ++to;
-      }
-      ResizeColumns(to);
+    for (uint16_t at : run.order) {
+      const TraceRow& row = run.rows[at];
+      if (to == trace_.rows()) ResizeColumns(std::min(to + std::min(left, kAtOnce), rows_));
+      --left;
+      if (row.left_out) continue;
+      if (!row_of.empty()) row_of[run.first_place + at] = static_cast<uint32_t>(to);
+      trace_.start[to] = Instant{row.start.ns - origin.ns};
+      trace_.duration[to] = row.duration;
+      trace_.lane[to] = lane;
+      trace_.name[to] = row.name;
+      trace_.kind[to] = row.kind;
+      trace_.correlation[to] = row.correlation;
+      trace_.detail[to] = row.detail;
+      ++to;
     }
   });
+  ResizeColumns(to);
 }
 
 void TraceBuilder::ResizeColumns(size_t rows) {

@@ -6,11 +6,13 @@ namespace daydream {
 
 size_t JsonKeys::Learn(size_t at, size_t context, std::string_view text, Key key) {
   if (text.size() > kLongest || text.empty()) return 0;
-  const auto known = std::find_if(texts_.begin() + kContexts + 1, texts_.end(), [&](const Text& t) {
-    return t.context == context && std::string_view(t.bytes.data(), t.size) == text;
-  });
-  const auto found = static_cast<size_t>(known - texts_.begin());
-  if (known == texts_.end()) {
+  size_t found = kContexts + 1;
+  const auto is_known = [&](size_t i) {
+    return contexts_[i] == context &&
+           std::string_view(texts_[i].bytes.data(), texts_[i].size) == text;
+  };
+  while (found < texts_.size() && !is_known(found)) ++found;
+  if (found == texts_.size()) {
     if (texts_.size() >= kMost) return 0;
     Text& learned = texts_.emplace_back();
     std::copy(text.begin(), text.end(), learned.bytes.begin());
@@ -18,7 +20,7 @@ size_t JsonKeys::Learn(size_t at, size_t context, std::string_view text, Key key
       learned.same[i / 16] = static_cast<uint16_t>(learned.same[i / 16] | 1U << i % 16);
     learned.size = static_cast<uint8_t>(text.size());
     learned.key = key;
-    learned.context = static_cast<uint8_t>(context);
+    contexts_.push_back(static_cast<uint8_t>(context));
   }
   if (at == 0) return found;  // behind something that is not among the texts
   auto& next = texts_[at].next;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trace/json/reader.h"
@@ -22,7 +23,7 @@ class JsonKeys {
   static constexpr Key kClosed = 0xff;     // no key: the object ends
   static constexpr size_t kContexts = 16;  // kinds of objects
 
-  JsonKeys() : texts_(kContexts + 1) {}
+  JsonKeys() : texts_(kContexts + 1), contexts_(kContexts + 1) {}
 
   // Walks the members of one object. Several may read in turn, one inside of the other.
   class Reader {
@@ -36,10 +37,12 @@ class JsonKeys {
     template <class Find>
     [[gnu::always_inline]] bool NextKey(Key* key, Find find) {
       const char* p = object_.position();
-      for (const uint16_t guess : keys_.texts_[at_].next) {
-        if (guess == 0) break;
+      auto& next = keys_.texts_[at_].next;
+      for (size_t i = 0; i < next.size() && next[i] != 0; ++i) {
+        const uint16_t guess = next[i];
         const Text& text = keys_.texts_[guess];
         if (end_ - p <= text.size || !text.Is(p)) continue;
+        if (i > 0) std::swap(next[i], next[0]);  // the next objects are most like this one
         if (text.key == kClosed) {
           object_.Close(p + text.size);
           return false;
@@ -81,29 +84,32 @@ class JsonKeys {
   };
 
  private:
-  static constexpr size_t kLongest = 32;  // bytes of a text; longer ones are read each time
+  static constexpr size_t kLongest = 48;  // bytes of a text; longer ones are read each time
   static constexpr size_t kMost = 1024;   // texts; more are read each time
 
   // In one line of the cache.
   struct alignas(64) Text {
     std::array<char, kLongest> bytes{};
-    std::array<uint16_t, 2> same{};  // bits that are set where 16 bytes are the text's
-    std::array<uint16_t, 4> next{};  // what followed, the last first; 0: nothing
+    std::array<uint16_t, kLongest / 16> same{};  // bits that are set where 16 bytes are the text's
+    std::array<uint16_t, 4> next{};  // what followed, the last one of them first; 0: nothing
     uint8_t size = 0;
     Key key = 0;
-    uint8_t context = 0;
 
     bool Is(const char* p) const {
-      if ((same[0] & ~JsonBlock(p).EqualTo(bytes.data())) != 0) return false;
-      return size <= 16 || (same[1] & ~JsonBlock(p + 16).EqualTo(bytes.data() + 16)) == 0;
+      return Is(p, 0) && (size <= 16 || (Is(p, 1) && (size <= 32 || Is(p, 2))));
+    }
+    bool Is(const char* p, size_t block) const {
+      return (same[block] & ~JsonBlock(p + 16 * block).EqualTo(bytes.data() + 16 * block)) == 0;
     }
   };
+  static_assert(sizeof(Text) == 64);
 
   // Of what was read behind `at`: where it is among the texts, 0 where it is not.
   size_t Learn(size_t at, size_t context, std::string_view text, Key key);
 
   // 0 is what is not among them, then where objects begin, by context.
   std::vector<Text> texts_;
+  std::vector<uint8_t> contexts_;  // of each text
 };
 
 }  // namespace daydream

@@ -14,4 +14,15 @@ const char* SkipJsonContainer(const char* p, const char* end) {
   return text.find("\"ph\":") == std::string_view::npos ? behind : nullptr;
 }
 
+const char* ReadLongInteger(const char* p, const char* end, int64_t* value) {
+  const int quoted = *p == '"' ? 1 : 0;
+  const char* q = p + quoted;
+  int64_t v = 0;
+  if (ParseInteger(&q, &v) && (quoted == 1 ? *q == '"' : EndsJsonScalar(*q))) {
+    *value = v;
+    return q + quoted;
+  }
+  return SkipJsonValue(p, end);
+}
+
 }  // namespace daydream

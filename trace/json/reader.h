@@ -2,6 +2,8 @@
 // read up to kJsonPadding bytes past `end`, and return nullptr when the value does not end there.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -17,9 +19,14 @@ struct JsonString {
   bool present() const { return text.data() != nullptr; }
 };
 
-inline bool EndsJsonScalar(char c) {
-  return c == ',' || c == '}' || c == ']' || static_cast<unsigned char>(c) <= ' ';
-}
+// What may follow a number or a word, by character.
+inline constexpr std::array<bool, 256> kEndsJsonScalar = [] {
+  std::array<bool, 256> ends{};
+  for (size_t c = 0; c <= ' '; ++c) ends[c] = true;
+  ends[','] = ends['}'] = ends[']'] = true;
+  return ends;
+}();
+inline bool EndsJsonScalar(char c) { return kEndsJsonScalar[static_cast<unsigned char>(c)]; }
 
 // Behind the array or object at `p`. Also nullptr when it is long and holds events: then a stray
 // quote before it made it look so.
@@ -38,7 +45,8 @@ inline const char* SkipJsonValue(const char* p, const char* end) {
 }
 
 // Behind the value at `p`, which goes to `*value` when it is a string.
-inline const char* ReadJsonString(const char* p, const char* end, JsonString* value) {
+[[gnu::always_inline]] inline const char* ReadJsonString(const char* p, const char* end,
+                                                         JsonString* value) {
   if (*p != '"') return SkipJsonValue(p, end);
   bool plain = true;
   const char* close = FindStringEnd(p + 1, end, &plain);
@@ -47,21 +55,23 @@ inline const char* ReadJsonString(const char* p, const char* end, JsonString* va
   return close + 1;
 }
 
+// Behind a whole number of up to eight digits, as most numbers are; nullptr where the value at `p`
+// is something else.
+[[gnu::always_inline]] inline const char* ReadShortInteger(const char* p, int64_t* value) {
+  const JsonDigits digits = ReadJsonDigits(p);
+  if (digits.count == 0 || !EndsJsonScalar(p[digits.count])) return nullptr;
+  *value = digits.value;
+  return p + digits.count;
+}
+
+// ReadJsonInteger() of all that is no short one.
+const char* ReadLongInteger(const char* p, const char* end, int64_t* value);
+
 // Behind the value at `p`, which goes to `*value` when it is a whole number or a string of one.
-inline const char* ReadJsonInteger(const char* p, const char* end, int64_t* value) {
-  if (const JsonDigits digits = ReadJsonDigits(p);  // most are short
-      digits.count > 0 && EndsJsonScalar(p[digits.count])) {
-    *value = digits.value;
-    return p + digits.count;
-  }
-  int quoted = *p == '"' ? 1 : 0;
-  const char* q = p + quoted;
-  int64_t v = 0;
-  if (ParseInteger(&q, &v) && (quoted == 1 ? *q == '"' : EndsJsonScalar(*q))) {
-    *value = v;
-    return q + quoted;
-  }
-  return SkipJsonValue(p, end);
+[[gnu::always_inline]] inline const char* ReadJsonInteger(const char* p, const char* end,
+                                                          int64_t* value) {
+  const char* behind = ReadShortInteger(p, value);
+  return behind != nullptr ? behind : ReadLongInteger(p, end, value);
 }
 
 // Walks the members of the object {"key": value, ...}. Commas too many are fine.

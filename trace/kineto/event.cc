@@ -49,6 +49,11 @@ const char* ReadUnsigned(const char* p, const char* end, uint64_t* value) {
 }
 
 const char* ReadTime(const char* p, const char* end, NumberState* state, int64_t* ns) {
+  if (const char* behind = ReadShortInteger(p, ns); behind != nullptr) {
+    *ns *= 1000;
+    *state = NumberState::kOk;
+    return behind;
+  }
   bool quoted = *p == '"';
   const char* q = ParseMicroseconds(p + (quoted ? 1 : 0), state, ns);
   if (quoted ? *q == '"' : EndsJsonScalar(*q)) return q + (quoted ? 1 : 0);
@@ -56,13 +61,7 @@ const char* ReadTime(const char* p, const char* end, NumberState* state, int64_t
   return SkipJsonValue(p, end);
 }
 
-const char* ReadIdentity(const char* p, const char* end, JsonIdentity* identity) {
-  identity->present = true;
-  if (const JsonDigits digits = ReadJsonDigits(p);
-      digits.count > 0 && EndsJsonScalar(p[digits.count])) {
-    identity->number = digits.value;
-    return p + digits.count;
-  }
+const char* ReadLongIdentity(const char* p, const char* end, JsonIdentity* identity) {
   if (*p != '"') {
     const char* q = p;
     if (ParseInteger(&q, &identity->number) && EndsJsonScalar(*q)) return q;
@@ -75,6 +74,20 @@ const char* ReadIdentity(const char* p, const char* end, JsonIdentity* identity)
   const char* q = p + 1;
   if (!ParseInteger(&q, &identity->number) || *q != '"') identity->text = text;
   return behind;
+}
+
+[[gnu::always_inline]] inline const char* ReadIdentity(const char* p, const char* end,
+                                                       JsonIdentity* identity) {
+  identity->present = true;
+  const char* behind = ReadShortInteger(p, &identity->number);
+  return behind != nullptr ? behind : ReadLongIdentity(p, end, identity);
+}
+
+// What nobody reads is most often a short number.
+[[gnu::always_inline]] inline const char* SkipUnused(const char* p, const char* end) {
+  int64_t value = 0;
+  const char* behind = ReadShortInteger(p, &value);
+  return behind != nullptr ? behind : SkipJsonValue(p, end);
 }
 
 // What an argument is read into, and how.
@@ -141,7 +154,7 @@ JsonKeys::Key FindArgument(std::string_view name) {
 }
 
 const char* ReadArgument(JsonKeys::Key key, const char* p, const char* end, KinetoArgs* a) {
-  if (key == kUnknown) return SkipJsonValue(p, end);
+  if (key == kUnknown) return SkipUnused(p, end);
   const Argument& to = kArguments[key];
   if (to.number != nullptr) return ReadJsonInteger(p, end, &(a->*to.number));
   if (to.text != nullptr) return ReadJsonString(p, end, &(a->*to.text));
@@ -180,6 +193,10 @@ const char* ReadArguments(const char* p, const char* end, KinetoEvent* event, Js
 }
 
 const char* ReadPhase(const char* p, const char* end, char* phase) {
+  if (p[0] == '"' && p[2] == '"' && p[1] != '"' && p[1] != '\\' && p + 2 < end) {
+    *phase = p[1];
+    return p + 3;
+  }
   JsonString text;
   const char* behind = ReadJsonString(p, end, &text);
   if (text.text.size() == 1) *phase = text.text[0];
@@ -240,29 +257,26 @@ namespace {
 struct Glance {
   const char* stop = nullptr;  // behind its brace: a bracket, a backslash or a bar
   bool in_string = false;      // so it is
-  bool joins_launch = false;   // category "ac2g", and nothing like "fwdbwd"
+  bool plain = true;           // no letters of a flow that tells something, see below
 };
 
+// Flows "fwdbwd" are counted apart, "HostToDevice" and "async_npu" join calls and tasks: a text
+// without 'w', 'D' and "_n" is none of these.
 Glance GlanceAt(const char* event, const char* end) {
   Glance glance;
-  const char *joins = nullptr, *pairs = nullptr;  // of "ac2g" and "fwdbwd" the middle and the begin
-  uint32_t quotes = 0;
+  uint32_t quotes = 0, telling = 0;
   for (const char* p = event + 1; p < end; p += 16) {
     const JsonBlock block(p), next(p + 1);
     const uint32_t stop = block.Structure();
     const uint32_t before = stop == 0 ? 0xffff : (stop & -stop) - 1;
     quotes ^= block.Equal('"') & before;
-    const uint32_t c2 = block.Equal('c') & next.Equal('2') & before;
-    const uint32_t fw = block.Equal('f') & next.Equal('w') & before;
-    if (c2 != 0 && joins == nullptr) joins = p + std::countr_zero(c2);
-    if (fw != 0) pairs = p;
+    telling |= (block.Equal2('w', 'D') | (block.Equal('_') & next.Equal('n'))) & before;
     if (stop == 0) continue;
     glance.stop = p + std::countr_zero(stop);
     break;
   }
   glance.in_string = std::popcount(quotes) % 2 != 0;
-  glance.joins_launch =
-      joins != nullptr && pairs == nullptr && std::memcmp(joins - 1, "ac2g", 4) == 0;
+  glance.plain = telling == 0;
   return glance;
 }
 
@@ -283,7 +297,7 @@ const char* SkipShortEvent(const char* begin, const char* end, KinetoEvent* even
   if (behind == nullptr) return nullptr;
   const char* next = SkipBlanks(behind);
   if (next >= end || (*next != ',' && *next != ']')) return nullptr;
-  if (ends && glance.joins_launch) return behind;
+  if (ends && glance.plain) return behind;
   std::string_view text(begin, static_cast<size_t>(behind - begin));
   if (event->phase == 'i' && Contains(text, kMemoryMark)) return nullptr;
   constexpr std::string_view kForwardBackward = "fwdbwd";

@@ -24,10 +24,8 @@ class BlockOrder {
  public:
   std::vector<uint16_t> Of(std::span<const TraceRow> rows) {
     rows_ = rows;
-    keys_.clear();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      keys_.push_back({rows[i].start, static_cast<uint32_t>(i)});
-    }
+    keys_.resize(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) keys_[i] = {rows[i].start, static_cast<uint32_t>(i)};
     Sort();
     std::vector<uint16_t> order(keys_.size());
     for (size_t i = 0; i < keys_.size(); ++i) order[i] = static_cast<uint16_t>(keys_[i].at);
@@ -158,13 +156,17 @@ void LaneRows::HandOutRuns(absl::FunctionRef<void(const Run&)> take) {
     const uint32_t b = heap.back();
     heap.pop_back();
     Begun& run = runs[b];
+    const TraceRow* const rows = blocks_[b].rows.get();
     const size_t first = run.taken;
     const Instant until = waiting.empty() ? Instant{INT64_MAX} : blocks_[waiting.back()].earliest;
-    while (++run.taken < run.order.size() && row_of(b).start < until &&
-           (heap.empty() || after(heap.front(), b))) {
+    // What starts before the first of the others needs no second look.
+    const Instant clear = heap.empty() ? until : std::min(until, row_of(heap.front()).start);
+    while (++run.taken < run.order.size()) {
+      const Instant start = rows[run.order[run.taken]].start;
+      if (start < clear) continue;
+      if (start >= until || (!heap.empty() && !after(heap.front(), b))) break;
     }
-    take({blocks_[b].rows.get(), blocks_[b].first_place,
-          std::span(run.order).subspan(first, run.taken - first)});
+    take({rows, blocks_[b].first_place, std::span(run.order).subspan(first, run.taken - first)});
     if (run.taken < run.order.size()) {
       heap.push_back(b);
       std::push_heap(heap.begin(), heap.end(), after);
