@@ -232,7 +232,7 @@ void AddPlan(Builder& b);                    // P: all of the above for a trace 
 absl::Status CutContradictions(Builder& b);  // E0304 when there are too many
 void EstimateTransfers(Builder& b);  // N2: part of a collective that is not waiting for peers
 void AssignSteps(Builder& b);        // I: which step each task belongs to
-void RecordPeriods(Builder& b, std::span<const StepMark> marks);  // of all tasks
+void RecordPeriods(Builder& b, TasksOfSteps tasks);  // all of the graph
 absl::Status FinishTasks(Builder& b);  // graph/finish_tasks.cc: what tasks have of all that
 
 }  // namespace daydream

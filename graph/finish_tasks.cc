@@ -2,7 +2,7 @@
 // too many to be read once for each such thing.
 #include <optional>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "base/check.h"
 #include "base/release.h"
@@ -17,15 +17,10 @@
 namespace daydream {
 namespace {
 
-// The work of GPUs comes behind that of threads, in the order of TaskId.
-void AddKernelTime(Builder& b) {
-  if (b.ops.empty()) return;
-  for (size_t i = b.ops.front().task.index(); i < b.graph.size(); ++i) {
-    const Task& task = b.graph.tasks()[i];
-    if (!IsGpu(task.kind)) continue;
-    b.report.kernel_time += task.duration;
-    if (task.layer.valid()) b.report.mapped_kernel_time += task.duration;
-  }
+void AddKernelTime(const Task& task, BuildReport& report) {
+  if (!IsGpu(task.kind)) return;
+  report.kernel_time += task.duration;
+  if (task.layer.valid()) report.mapped_kernel_time += task.duration;
 }
 
 }  // namespace
@@ -35,8 +30,7 @@ absl::Status FinishTasks(Builder& b) {
   Release(b.kind_of_task);
   std::optional<Mapper> mapper;
   if (!b.typical_lags()) mapper.emplace(b);  // else it is asked for its step time only
-  std::vector<StepMark> marks;
-  ReserveLarge(marks, b.graph.size());
+  TasksOfSteps tasks_of_steps(b.graph);
   TimesOfTasks times;
   const std::span<Task> tasks(&b.graph.mutable_task(TaskId(0)), b.graph.size());
   const std::span<const uint16_t> steps = b.step_of_task;
@@ -44,17 +38,19 @@ absl::Status FinishTasks(Builder& b) {
     Task& task = tasks[i];
     FetchToWrite(&task, kTasksAhead);
     task.step = steps[i];
-    if (mapper) mapper->Assign(TaskId(i), task);
+    if (mapper) {
+      mapper->Assign(TaskId(i), task);
+      AddKernelTime(task, b.report);
+    }
     times.Add(task);
-    marks.push_back(StepMarkOf(task));
+    tasks_of_steps.Add(StepMarkOf(task), task.recorded_start, b.task_end[i]);
   }
-  RecordPeriods(b, marks);
+  RecordPeriods(b, std::move(tasks_of_steps));
   Release(b.task_start);
   Release(b.task_end);
   if (mapper) {
     EstimateTransfers(b);
     LendLayers(b);
-    AddKernelTime(b);
   }
   // What the rules do to ids and lanes hangs on no recorded time; tests look at it.
   if (!times.well() || !times.AreFarFromLimit(b.graph)) return ValidateButCycles(b.graph);

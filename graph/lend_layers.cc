@@ -114,7 +114,11 @@ class Lender {
     if (lenders_.empty() || b_.graph.steps().size() < 2) return;
     for (const HostThread& thread : b_.threads) LendOn(thread, n);
     for (const GpuOp& op : b_.ops) {
-      if (op.call.valid()) Give(b_.graph.task(op.call), b_.graph.mutable_task(op.task));
+      if (!op.call.valid()) continue;
+      Task& work = b_.graph.mutable_task(op.task);
+      const bool had = work.layer.valid();
+      Give(b_.graph.task(op.call), work);
+      if (!had && work.layer.valid()) b_.report.mapped_kernel_time += work.duration;
     }
   }
 

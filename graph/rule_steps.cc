@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "graph/builder.h"
 #include "graph/host_lead.h"
 #include "graph/large_pages.h"
@@ -353,15 +354,25 @@ void AssignStreamSteps(Builder& b, const StepsOfOps& of_ops) {
   }
 }
 
-// By thread: the calls that launched something.
-std::vector<std::vector<TaskId>> CallsThatLaunch(const Builder& b) {
-  std::vector<std::vector<TaskId>> found(b.threads.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    for (uint32_t call = b.threads[i].first_call; call < b.threads[i].end_call; ++call) {
-      if (b.ops_of_call[call].first != Builder::kNone) found[i].push_back(b.calls[call].task);
-    }
+// The calls of StepMarks::launches(): those of a thread are in the order of TaskId, and so are the
+// steps in which they start. One pass over edges instead of LaunchCalls, which sort them by call.
+StepMarks::Launches LastLaunches(const Builder& b) {
+  std::vector<TaskId> first_calls;  // of each thread that has any
+  for (const HostThread& thread : b.threads) {
+    if (thread.first_call < thread.end_call) first_calls.push_back(b.calls[thread.first_call].task);
   }
-  return found;
+  absl::flat_hash_map<std::pair<uint16_t, size_t>, StepMarks::Launch> last;  // by step and thread
+  for (const Edge& e : b.graph.edges()) {
+    if (e.rule != Rule::kLaunch) continue;
+    const auto behind = std::ranges::upper_bound(first_calls, e.from);
+    const auto thread = static_cast<size_t>(behind - first_calls.begin());
+    StepMarks::Launch& of = last[{b.step_of_task[e.from.index()], thread}];
+    const bool later = !of.task.valid() || of.task < e.from;
+    if (later || (of.task == e.from && of.lag < e.lag)) of = {e.from, e.lag, e.from_anchor};
+  }
+  StepMarks::Launches by_step(b.graph.steps().size());
+  for (const auto& [key, launch] : last) by_step[key.first].push_back(launch);
+  return by_step;
 }
 
 }  // namespace
@@ -378,12 +389,13 @@ void AssignSteps(Builder& b) {
   FindBegins(b, of_ops);
 }
 
-void RecordPeriods(Builder& b, std::span<const StepMark> marks) {
+void RecordPeriods(Builder& b, TasksOfSteps tasks) {
   size_t n = b.graph.steps().size();
-  std::optional<LaunchCalls> calls;  // a plan says itself what launches what
-  if (n > 1 && !b.trace.provenance.planned) calls.emplace(b.graph, CallsThatLaunch(b));
+  std::optional<StepMarks::Launches> launches;  // a plan says itself what launches what
+  if (n > 1 && !b.trace.provenance.planned) launches = LastLaunches(b);
   const std::vector<StepExtent> extents =
-      StepExtents(b.graph, marks, b.task_start, b.task_end, calls.has_value() ? &*calls : nullptr);
+      StepExtents(b.graph, std::move(tasks), launches.has_value() ? &*launches : nullptr,
+                  b.task_start, b.task_end);
   StepWindow window = extents.front().all;
   for (const StepExtent& e : extents) {
     window = {std::min(window.begin, e.all.begin), std::max(window.end, e.all.end)};

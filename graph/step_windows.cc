@@ -42,34 +42,19 @@ bool StepMarks::OnlyOne(const Graph& graph) {
   return std::ranges::count_if(graph.steps(), &GraphStep::measured) == 1;
 }
 
-std::vector<uint32_t> LaunchCalls::CountOf(const Graph& graph) {
-  std::vector<uint32_t> count(graph.size());
-  for (const Edge& e : graph.edges()) {
-    if (e.rule == Rule::kLaunch) ++count[e.from.index()];
-  }
-  return count;
-}
-
 LaunchCalls::LaunchCalls(const Graph& graph) : lanes_(graph.lanes().size()) {
-  std::vector<uint32_t> count = CountOf(graph);
+  std::vector<uint32_t> count(graph.size());  // by task: of its launches
   std::vector<bool> launches(lanes_.size());  // by lane: whether any of its tasks does
   for (const Edge& e : graph.edges()) {
-    if (e.rule == Rule::kLaunch) launches[graph.task(e.from).lane.index()] = true;
+    if (e.rule != Rule::kLaunch) continue;
+    ++count[e.from.index()];
+    launches[graph.task(e.from).lane.index()] = true;
   }
   for (size_t l = 0; l < lanes_.size(); ++l) {
     if (!launches[l]) continue;
     for (TaskId t = graph.lanes()[l].last; t.valid(); t = graph.task(t).lane_prev) {
       Take(t, count, lanes_[l]);
     }
-  }
-  FillEdges(graph, count);
-}
-
-LaunchCalls::LaunchCalls(const Graph& graph, std::span<const std::vector<TaskId>> callers)
-    : lanes_(callers.size()) {
-  std::vector<uint32_t> count = CountOf(graph);
-  for (size_t l = 0; l < lanes_.size(); ++l) {
-    for (size_t i = callers[l].size(); i-- > 0;) Take(callers[l][i], count, lanes_[l]);
   }
   FillEdges(graph, count);
 }
@@ -105,6 +90,14 @@ StepMarks::StepMarks(const Graph& graph, std::vector<bool> has_gpu, StepOf step_
   FindLaunches(step_of, calls);
 }
 
+StepMarks::StepMarks(const Graph& graph, std::vector<bool> has_gpu, const Launches& launches)
+    : graph_(graph), has_gpu_(std::move(has_gpu)), lone_(LoneOf(graph)) {
+  FindWaits();
+  const auto [first, last] = StepsThatLaunch();
+  launches_.resize(last);
+  for (size_t s = first; s < last; ++s) launches_[s] = launches[s];
+}
+
 void StepMarks::FindWaits() {
   if (!lone_.has_value()) return;
   for (const Edge& e : graph_.edges()) {
@@ -114,22 +107,28 @@ void StepMarks::FindWaits() {
   }
 }
 
-void StepMarks::FindLaunches(StepOf step_of, const LaunchCalls* calls) {
+std::pair<size_t, size_t> StepMarks::StepsThatLaunch() const {
   const auto counts = [&](size_t s) { return graph_.steps()[s].measured && HasGpu(s); };
   size_t first = 1, last = has_gpu_.size();
   while (first < has_gpu_.size() && !counts(first)) ++first;
   while (last > first && !counts(last - 1)) --last;
   if (first == lone_) last = first + 1;
-  if (first != lone_ && (last < first + 2 || !HasGpu(first - 1))) return;  // nothing before
+  if (first != lone_ && (last < first + 2 || !HasGpu(first - 1))) return {};  // nothing before
+  return {first - 1, last};
+}
+
+void StepMarks::FindLaunches(StepOf step_of, const LaunchCalls* calls) {
+  const auto [first, last] = StepsThatLaunch();
+  if (first == last) return;
   launches_.resize(last);
   std::shared_ptr<const LaunchCalls> own;
   if (calls == nullptr) calls = (own = LaunchCalls::Of(graph_)).get();
   for (const std::vector<LaunchCalls::Call>& lane : calls->lanes()) {
     size_t next = last;  // steps from here on have theirs of this lane: it is their last
-    for (size_t i = 0; i < lane.size() && next >= first; ++i) {
+    for (size_t i = 0; i < lane.size() && next > first; ++i) {
       const size_t step = step_of(lane[i].task);
       if (step >= next) continue;
-      if (step + 1 < first) break;
+      if (step < first) break;
       next = step;
       Launch of = {lane[i].task, kLeast};
       for (uint32_t k = lane[i].edges_begin; k < lane[i].edges_end; ++k) {
@@ -167,8 +166,8 @@ void Widen(Instant first, Instant last, StepWindow& window) {
 }
 
 // Host work of the lone step up to that of the next, if there is one.
-StepWindow UpToNext(const StepWindow& host, Instant next) {
-  return {host.begin, next == kLate ? host.end : std::max(next, host.begin)};
+StepWindow UpToNext(const StepWindow& host, std::optional<Instant> next) {
+  return {host.begin, next.has_value() ? std::max(*next, host.begin) : host.end};
 }
 
 // The host of the lone step begins where it first waits for earlier GPU work.
@@ -183,51 +182,19 @@ void BeginBehindWaits(const StepMarks& marks, std::span<const Instant> start,
   lone.host_led = false;
 }
 
-}  // namespace
-
-template <class MarkOf>
-std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
-                                  const LaunchCalls* calls, std::span<const Instant> start,
-                                  std::span<const Instant> end) {
-  struct Found {
-    bool any = false, gpu = false;
-    StepWindow all = {kLate, kEarly}, of_gpu = {kLate, kEarly};  // from the first to the last
-    std::optional<StepWindow> host;
-  };
-  Instant next_host = kLate;  // where the host begins the step behind the lone one
-  const size_t steps = graph.steps().size();
-  const std::optional<size_t> lone = StepMarks::LoneOf(graph);
-  std::vector<Found> found(steps);
-  const auto note = [&](const StepMark& mark, Instant first, Instant last) {
-    if (mark.step >= steps) return;
-    Found& of = found[mark.step];
-    of.any = true;
-    of.gpu |= mark.gpu;
-    Widen(first, last, mark.gpu ? of.of_gpu : of.all);
-    if (!mark.host || !lone.has_value()) return;
-    if (mark.step == *lone + 1) next_host = std::min(next_host, first);
-    if (mark.step != *lone) return;
-    if (!of.host.has_value()) of.host = {first, last};
-    Widen(first, last, *of.host);
-  };
-  // Neighbours are mostly of one step and kind: what they have in common is noted once.
-  for (size_t i = 0; i < graph.size();) {
-    const StepMark mark = mark_of(i);
-    Instant first = start[i], last = end[i];
-    for (++i; i < graph.size() && mark_of.AsBefore(i); ++i) {
-      if (start[i] < first) first = start[i];
-      if (end[i] > last) last = end[i];
-    }
-    note(mark, first, last);
-  }
+std::vector<bool> StepsWithGpu(TasksOfSteps& tasks) {
   std::vector<bool> has_gpu;
-  has_gpu.reserve(found.size());
-  for (const Found& of : found) has_gpu.push_back(of.gpu);
-  const StepMarks marks(
-      graph, std::move(has_gpu), [&](TaskId t) { return mark_of(t.index()).step; }, calls);
-  std::vector<StepExtent> extents(steps);
-  for (size_t s = 0; s < steps; ++s) {
-    const Found& of = found[s];
+  has_gpu.reserve(tasks.steps().size());
+  for (const TasksOfSteps::OfStep& of : tasks.steps()) has_gpu.push_back(of.gpu);
+  return has_gpu;
+}
+
+std::vector<StepExtent> ExtentsOf(const Graph& graph, TasksOfSteps& tasks, const StepMarks& marks,
+                                  std::span<const Instant> start, std::span<const Instant> end) {
+  const std::span<const TasksOfSteps::OfStep> found = tasks.steps();
+  std::vector<StepExtent> extents(found.size());
+  for (size_t s = 0; s < found.size(); ++s) {
+    const TasksOfSteps::OfStep& of = found[s];
     const StepWindow& work = of.gpu ? of.of_gpu : of.all;
     extents[s] = {
         .gpu = of.gpu,
@@ -247,10 +214,49 @@ std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
       extents[s].launched = std::max(extents[s].launched.value_or(kEarly), arrives);
     }
   }
+  const std::optional<size_t> lone = marks.lone();
   if (lone.has_value() && extents[*lone].host.has_value())
-    extents[*lone].host = UpToNext(*extents[*lone].host, next_host);
+    extents[*lone].host = UpToNext(*extents[*lone].host, tasks.next_host());
   BeginBehindWaits(marks, start, extents);
   return extents;
+}
+
+}  // namespace
+
+TasksOfSteps::TasksOfSteps(const Graph& graph)
+    : lone_(StepMarks::LoneOf(graph)), steps_(graph.steps().size()) {}
+
+void TasksOfSteps::Add(const StepMark& mark, const StepWindow& window) {
+  if (mark.step >= steps_.size()) return;
+  OfStep& of = steps_[mark.step];
+  of.any = true;
+  of.gpu |= mark.gpu;
+  Widen(window.begin, window.end, mark.gpu ? of.of_gpu : of.all);
+  if (!mark.host || !lone_.has_value()) return;
+  if (mark.step == *lone_ + 1) next_host_ = std::min(next_host_, window.begin);
+  if (mark.step != *lone_) return;
+  if (!of.host.has_value()) of.host = window;
+  Widen(window.begin, window.end, *of.host);
+}
+
+template <class MarkOf>
+std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
+                                  const LaunchCalls* calls, std::span<const Instant> start,
+                                  std::span<const Instant> end) {
+  TasksOfSteps tasks(graph);
+  // Neighbours are mostly of one step and kind: what they have in common is noted once.
+  for (size_t i = 0; i < graph.size();) {
+    const StepMark mark = mark_of(i);
+    StepWindow window = {start[i], end[i]};
+    for (++i; i < graph.size() && mark_of.AsBefore(i); ++i) {
+      if (start[i] < window.begin) window.begin = start[i];
+      if (end[i] > window.end) window.end = end[i];
+    }
+    tasks.Add(mark, window);
+  }
+  const StepMarks marks(
+      graph, StepsWithGpu(tasks), [&](TaskId t) { return mark_of(t.index()).step; }, calls);
+  return ExtentsOf(graph, tasks, marks, start, end);
 }
 
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,
@@ -279,10 +285,15 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark
   return StepWindows(ExtentsBy(graph, GivenMarks{marks}, &calls, start, end));
 }
 
-std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark> marks,
-                                    std::span<const Instant> start, std::span<const Instant> end,
-                                    const LaunchCalls* calls) {
-  return ExtentsBy(graph, GivenMarks{marks}, calls, start, end);
+std::vector<StepExtent> StepExtents(const Graph& graph, TasksOfSteps tasks,
+                                    const StepMarks::Launches* launches,
+                                    std::span<const Instant> start, std::span<const Instant> end) {
+  std::vector<bool> has_gpu = StepsWithGpu(tasks);
+  const auto step_of = [&](TaskId t) { return graph.task(t).step; };
+  const StepMarks marks = launches != nullptr
+                              ? StepMarks(graph, std::move(has_gpu), *launches)
+                              : StepMarks(graph, std::move(has_gpu), step_of, nullptr);
+  return ExtentsOf(graph, tasks, marks, start, end);
 }
 
 namespace {

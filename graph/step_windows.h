@@ -1,10 +1,13 @@
 // Where one step ends and the next begins, seen from the GPU.
 #pragma once
 
+#include <bit>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -88,9 +91,6 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark
 class LaunchCalls {
  public:
   explicit LaunchCalls(const Graph& graph);  // keeps no reference; O(tasks + edges)
-  // The same without a walk over lanes. `callers`: for each lane with such calls, these in its
-  // order; others may be among them.
-  LaunchCalls(const Graph& graph, std::span<const std::vector<TaskId>> callers);
   // Found once for all graphs of a wiring(), and for those that share facts (graph/facts.h).
   static std::shared_ptr<const LaunchCalls> Of(const Graph& graph);
   struct Call {
@@ -101,8 +101,6 @@ class LaunchCalls {
   std::span<const uint32_t> edges() const { return edges_; }           // places in Graph::edges()
 
  private:
-  // By task: of its launches.
-  static std::vector<uint32_t> CountOf(const Graph& graph);
   // Of a lane, from behind. `count` of those taken becomes where they begin in edges().
   void Take(TaskId t, std::vector<uint32_t>& count, std::vector<Call>& lane);
   void FillEdges(const Graph& graph, std::vector<uint32_t>& count);
@@ -110,6 +108,48 @@ class LaunchCalls {
   uint32_t size_ = 0;  // of edges_
   std::vector<std::vector<Call>> lanes_;
   std::vector<uint32_t> edges_;
+};
+
+// When the tasks of each step begin and end, told of one task after the other: for who reads all of
+// them anyway.
+class TasksOfSteps {
+ public:
+  explicit TasksOfSteps(const Graph& graph);  // which has all its steps; keeps no reference
+  // Neighbours are mostly of one step and kind: what they have in common is noted once.
+  void Add(const StepMark& mark, Instant start, Instant end) {
+    if (std::bit_cast<uint32_t>(mark) != std::bit_cast<uint32_t>(alike_)) NoteAlike(mark);
+    if (start < first_) first_ = start;
+    if (end > last_) last_ = end;
+  }
+  // Several tasks of one mark.
+  void Add(const StepMark& mark, const StepWindow& from_first_to_last);
+
+  struct OfStep {
+    bool any = false, gpu = false;
+    StepWindow all = {kLate, kEarly}, of_gpu = {kLate, kEarly};  // from the first to the last
+    std::optional<StepWindow> host = {};                         // of the lone step
+  };
+  // Of all tasks that were added.
+  std::span<const OfStep> steps() { return NoteAlike({}), std::span<const OfStep>(steps_); }
+  // Where the host begins the step behind the lone one; none: it does not.
+  std::optional<Instant> next_host() const {
+    return next_host_ == kLate ? std::nullopt : std::optional(next_host_);
+  }
+
+ private:
+  static constexpr Instant kEarly{std::numeric_limits<int64_t>::min()};
+  static constexpr Instant kLate{std::numeric_limits<int64_t>::max()};
+  // What comes next has this mark.
+  void NoteAlike(const StepMark& next) {
+    if (first_ != kLate) Add(alike_, {first_, last_});
+    alike_ = next, first_ = kLate, last_ = kEarly;
+  }
+
+  std::optional<size_t> lone_;
+  std::vector<OfStep> steps_;
+  Instant next_host_ = kLate;
+  StepMark alike_;  // of the tasks that came last, and from when to when they take
+  Instant first_ = kLate, last_ = kEarly;
 };
 
 // Which tasks a step's window goes by.
@@ -132,6 +172,7 @@ class StepMarks {
     Duration lag;  // from the call, its end or its start, to where its GPU work may start
     Anchor from = Anchor::kEnd;
   };
+  using Launches = std::vector<std::vector<Launch>>;  // by step
   std::span<const Launch> launches(size_t step) const {
     return step < launches_.size() ? launches_[step] : std::span<const Launch>();
   }
@@ -148,27 +189,35 @@ class StepMarks {
   friend std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                                            const LaunchCalls* calls, std::span<const Instant> start,
                                            std::span<const Instant> end);
+  friend std::vector<StepExtent> StepExtents(const Graph& graph, TasksOfSteps tasks,
+                                             const Launches* launches,
+                                             std::span<const Instant> start,
+                                             std::span<const Instant> end);
   using StepOf = absl::FunctionRef<size_t(TaskId)>;
   // Without `calls` these are LaunchCalls::Of() the graph, where any are asked for.
   StepMarks(const Graph& graph, std::vector<bool> has_gpu, StepOf step_of,
             const LaunchCalls* calls);
+  // With the launches of all steps.
+  StepMarks(const Graph& graph, std::vector<bool> has_gpu, const Launches& launches);
   void FindWaits();
+  // Those that launches() are asked of: from the first to the one behind the last.
+  std::pair<size_t, size_t> StepsThatLaunch() const;
   void FindLaunches(StepOf step_of, const LaunchCalls* calls);
 
   const Graph& graph_;
   std::vector<bool> has_gpu_;  // by step
   std::optional<size_t> lone_;
   std::vector<Wait> waits_;
-  std::vector<std::vector<Launch>> launches_;  // by step; see launches()
+  Launches launches_;  // see launches()
 };
 
 // What the windows above depend on, and they from it.
 std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end);
-// Without `calls` these are found, where any are asked for.
-std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const StepMark> marks,
-                                    std::span<const Instant> start, std::span<const Instant> end,
-                                    const LaunchCalls* calls = nullptr);
+// With `tasks`, all of the graph. Without `launches` these are found, where any are asked for.
+std::vector<StepExtent> StepExtents(const Graph& graph, TasksOfSteps tasks,
+                                    const StepMarks::Launches* launches,
+                                    std::span<const Instant> start, std::span<const Instant> end);
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);
 
 // GraphStep::recorded_period anew, of a graph as it was built in which other steps count now: where

@@ -138,25 +138,37 @@ TEST(StepWindows, StepsThatWaitedForTheirHostAreNoShorterThanBetweenTheirLastLau
   EXPECT_EQ(PeriodsOf(*lags).back(), Duration::Us(115));
 }
 
-// Calls may be told by lane, others among them; else lanes are walked.
-TEST(StepWindows, CallsThatAreToldAreThoseThatLanesHold) {
-  const auto graph = ParseGraph("lane cpu0 thread\nlane gpu0.7 stream\nstep \"0\"\nstep \"1\"\n" +
-                                LoaderStep(0, 10, 30) + LoaderStep(1, 10, 30));
-  ASSERT_TRUE(graph.ok()) << Message(graph.status());
-  std::vector<std::vector<TaskId>> host(1);
-  for (size_t i = 0; i < graph->size(); ++i) {
-    if (IsHost(graph->tasks()[i].kind)) host[0].push_back(TaskId(i));
+bool SameExtent(const StepExtent& x, const StepExtent& y) {
+  const auto same = [](const StepWindow& a, const StepWindow& b) {
+    return a.begin == b.begin && a.end == b.end;
+  };
+  if (x.host.has_value() != y.host.has_value()) return false;
+  return x.gpu == y.gpu && x.any == y.any && x.first == y.first && x.last == y.last &&
+         same(x.all, y.all) && (!x.host.has_value() || same(*x.host, *y.host)) &&
+         x.launched == y.launched;
+}
+
+// Tasks may be told one after the other, and launches by step: then nobody looks for them.
+TEST(StepWindows, WhatIsToldIsWhatIsFound) {
+  for (const char* name : {"launch-bound", "resnet50"}) {
+    SCOPED_TRACE(name);
+    const Graph graph = Example(name).graph;
+    const Timeline played = Simulate(graph).value();
+    const std::vector<StepExtent> found = StepExtents(graph, played.start, played.end);
+    TasksOfSteps tasks(graph);
+    for (size_t i = graph.size(); i-- > 0;) {  // in any order
+      tasks.Add(StepMarkOf(graph.tasks()[i]), played.start[i], played.end[i]);
+    }
+    const StepMarks marks(graph);
+    StepMarks::Launches launches(graph.steps().size());
+    for (size_t s = 0; s < launches.size(); ++s) {
+      launches[s].assign(marks.launches(s).begin(), marks.launches(s).end());
+    }
+    const auto told = StepExtents(graph, std::move(tasks), &launches, played.start, played.end);
+    ASSERT_EQ(told.size(), found.size());
+    for (size_t s = 0; s < told.size(); ++s) EXPECT_TRUE(SameExtent(told[s], found[s])) << s;
+    EXPECT_TRUE(std::ranges::any_of(told, [](const auto& e) { return e.launched.has_value(); }));
   }
-  const LaunchCalls walked(*graph), told(*graph, host);
-  ASSERT_EQ(walked.lanes()[0].size(), 2);
-  ASSERT_EQ(told.lanes()[0].size(), 2);
-  for (size_t i = 0; i < 2; ++i) {
-    const LaunchCalls::Call &w = walked.lanes()[0][i], &t = told.lanes()[0][i];
-    EXPECT_EQ(t.task, w.task);
-    EXPECT_EQ(t.edges_begin, w.edges_begin);
-    EXPECT_EQ(t.edges_end, w.edges_end);
-  }
-  EXPECT_THAT(told.edges(), testing::ElementsAreArray(walked.edges()));
 }
 
 TEST(StepWindows, StepsWhoseGpuIsBehindGoByItsEnds) {
