@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/large_pages.h"
+#include "graph/search_near.h"
 #include "trace/rows/rows_of_kind.h"
 
 namespace daydream {
@@ -30,14 +31,13 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
   ReserveLarge(tables->scopes, rows);
 
   call_kind.assign(trace.names->size(), CallKind::kOther);
-  std::vector<bool> seen(trace.names->size(), false);
+  calls_of_name.assign(trace.names->size(), 0);
   size_t call_rows = 0;
   for (size_t row = 0; row < rows; ++row) {
     if (trace.kind[row] != EventKind::kCall) continue;
     ++call_rows;
-    if (seen[trace.name[row].index()]) continue;
+    if (calls_of_name[trace.name[row].index()]++ > 0) continue;
     const std::string_view name = trace.EventName(row);
-    seen[trace.name[row].index()] = true;
     call_kind[trace.name[row].index()] = ClassifyCall(name);
     hip = hip || name.starts_with("hip");
   }
@@ -83,9 +83,11 @@ void Builder::AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor fr
 
 uint32_t Builder::LastLaunchedBefore(LaneId lane, Instant t) const {
   const std::vector<uint32_t>& stream = stream_ops[lane.index()];
-  auto it = std::partition_point(stream.begin(), stream.end(),
-                                 [&](uint32_t op) { return ops[op].call_start < t; });
-  return it == stream.begin() ? kNone : *(it - 1);
+  if (asked_.size() < stream_ops.size()) asked_.resize(stream_ops.size());
+  size_t& behind = asked_[lane.index()];
+  behind = PartitionPointNear(stream.size(), behind,
+                              [&](size_t i) { return ops[stream[i]].call_start < t; });
+  return behind == 0 ? kNone : stream[behind - 1];
 }
 
 GpuCategory CategoryOf(TaskKind kind) {

@@ -63,6 +63,7 @@ struct HostThread {
   std::vector<TaskId> tasks;              // in time order
   uint32_t first_call = 0, end_call = 0;  // of Builder::calls: those that are calls
   std::vector<OwnEvent> own;              // in time order
+  size_t autograd = 0;                    // how many of them are
   bool has_marks = false;                 // holds ProfilerStep or Optimizer annotations
   bool is_process_main = false;           // tid == pid
   bool backward = false;                  // rule T0: runs the backward engine
@@ -87,8 +88,9 @@ struct Builder {
   Graph graph;
   BuildReport report;
 
-  std::vector<CallKind> call_kind;  // by NameId of the trace
-  bool hip = false;                 // some call is one of AMD's runtime
+  std::vector<CallKind> call_kind;      // by NameId of the trace
+  std::vector<uint32_t> calls_of_name;  // likewise: rows that are calls
+  bool hip = false;                     // some call is one of AMD's runtime
   // By TaskId: what most rules ask of a task, so that their passes need not read all of it.
   std::vector<Instant> task_start, task_end;  // as recorded
   std::vector<CallKind> kind_of_task;         // kOther where it is no call
@@ -96,6 +98,9 @@ struct Builder {
   std::vector<uint16_t> step_of_task;         // Task::step, once steps are assigned
   std::vector<HostCall> calls;                // of all threads, one behind the other
   std::vector<OpsOfCall> ops_of_call;         // by index into calls
+  // Indices into calls, in order: of those that wait, or that make streams wait, and of graphs that
+  // are launched. They are few, and who asks for them need not go over all calls.
+  std::vector<uint32_t> special_calls;
   std::vector<HostThread> threads;
   std::vector<GpuOp> ops;                         // global order
   std::vector<std::vector<uint32_t>> stream_ops;  // by LaneId: indices into ops, in order
@@ -169,6 +174,7 @@ struct Builder {
   // Sync record of a call (CUPTI synchronization activity), nullptr when there is none.
   const SyncDetail* SyncOf(uint32_t correlation) const;
   // Index into ops of the last operation on `lane` whose call started before `t`; none = kNone.
+  // O(log operations since it was last asked of this lane).
   uint32_t LastLaunchedBefore(LaneId lane, Instant t) const;
   // Tasks of the operations, [first, second), in the order of ops; where there are none, behind all
   // tasks.
@@ -195,6 +201,7 @@ struct Builder {
 
   IdTable<uint32_t> call_of_correlation_{kNone};
   IdTable<uint32_t> sync_of_correlation_{kNone};
+  mutable std::vector<size_t> asked_;  // by LaneId: where LastLaunchedBefore() found the last
 };
 
 // Has `row` at hand by the time it is read: for rows that a pass reads in no order.

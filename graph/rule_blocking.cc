@@ -44,10 +44,13 @@ class BlockingCalls {
   explicit BlockingCalls(Builder& b) : b_(b) {}
 
   void Run() {
+    auto next = b_.special_calls.begin();
     for (const HostThread& thread : b_.threads) {
       last_copy_ = Builder::kNone;
       for (Told& told : told_) told.by_lane.assign(b_.stream_ops.size(), Builder::kNone);
-      for (HostCall& call : b_.CallsOf(thread)) Examine(call);
+      for (; next != b_.special_calls.end() && *next < thread.end_call; ++next) {
+        Examine(b_.calls[*next]);
+      }
     }
     LearnPosts();
     for (const Wait& wait : waits_) Apply(wait);

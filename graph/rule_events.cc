@@ -3,13 +3,15 @@
 // which stream waits (E2): what waited for what is told from where the call was made and from what
 // the timing does not refute; execution traces also say who read what whom wrote.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <tuple>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/median.h"
+#include "base/sort_runs.h"
 #include "graph/builder.h"
+#include "graph/large_pages.h"
 #include "graph/tensor_sources.h"
 #include "trace/rows/rows_of_kind.h"
 
@@ -18,11 +20,12 @@ namespace {
 
 constexpr size_t kMostKept = 64;  // waits of streams that launch nothing more: bounds the work
 
-enum class Place : uint8_t { kPlain, kInComm, kInNccl };
+enum class Place : uint8_t { kUnknown, kPlain, kInComm, kInNccl };
 
 class EventRule {
  public:
-  explicit EventRule(Builder& b) : b_(b), sources_(b) {}
+  explicit EventRule(Builder& b)
+      : b_(b), sources_(b), places_(LargeVector(b.tables->scopes.size(), Place::kUnknown)) {}
 
   void Run() {
     if (HasRecords()) {
@@ -92,8 +95,8 @@ class EventRule {
     Place place = Place::kPlain;
     std::vector<ScopeId> inside;  // of what says so
     for (; scope.valid(); scope = b_.tables->scopes[scope.index()].parent) {
-      if (auto it = places_.find(scope.value); it != places_.end()) {
-        place = it->second;
+      if (places_[scope.index()] != Place::kUnknown) {
+        place = places_[scope.index()];
         break;
       }
       inside.push_back(scope);
@@ -102,7 +105,7 @@ class EventRule {
       if (name == "record_param_comms" || name.starts_with("c10d::")) place = Place::kInComm;
       if (place != Place::kPlain) break;
     }
-    for (ScopeId s : inside) places_[s.value] = place;
+    for (ScopeId s : inside) places_[s.index()] = place;
     return place;
   }
 
@@ -232,7 +235,7 @@ class EventRule {
 
   Builder& b_;
   const TensorSources sources_;
-  absl::flat_hash_map<uint32_t, Place> places_;
+  std::vector<Place> places_;  // by scope
   std::map<Pattern, bool> refuted_;
   std::vector<Instance> instances_;
 };
@@ -242,7 +245,7 @@ class EventRule {
 void AddEventWaits(Builder& b) {
   EventRule(b).Run();
   AddDefaultStreamWaits(b);
-  std::sort(b.event_waits.begin(), b.event_waits.end());
+  SortRuns(b.event_waits, std::less<>());
   b.event_waits.erase(std::unique(b.event_waits.begin(), b.event_waits.end()), b.event_waits.end());
   b.report.event_waits = b.event_waits.size();
   std::vector<Duration> lags;
@@ -250,7 +253,7 @@ void AddEventWaits(Builder& b) {
     Duration lag = b.ops[to].start - b.ops[from].end;
     if (lag >= Duration{} && lag <= Duration::Us(10)) lags.push_back(lag);
   }
-  if (!lags.empty()) b.typical.event = Median(lags);
+  if (!lags.empty()) b.typical.event = Median(std::move(lags));
 }
 
 }  // namespace daydream

@@ -11,6 +11,7 @@
 
 #include "graph/builder.h"
 #include "graph/scopes.h"
+#include "graph/search_near.h"
 
 namespace daydream {
 namespace {
@@ -22,11 +23,14 @@ struct Group {
   Instant begin, end;  // first start and last end of the engine's outermost ops
 };
 
-// The own events of a thread by time, past those that are autograd work.
+// The own events of a thread by time, past those that are autograd work. Of the thread that runs
+// the backward engine nothing is asked.
 class OwnWork {
  public:
-  explicit OwnWork(const HostThread& thread)
-      : events_(thread.own), next_(events_.size() + 1), last_(events_.size() + 1) {
+  explicit OwnWork(const HostThread& thread) : events_(thread.own) {
+    if (thread.autograd == 0 || thread.backward) return;
+    next_.resize(events_.size() + 1);
+    last_.resize(events_.size() + 1);
     const auto size = static_cast<uint32_t>(events_.size());
     next_.back() = size;
     for (uint32_t i = size; i-- > 0;) next_[i] = events_[i].autograd ? next_[i + 1] : i;
@@ -35,33 +39,35 @@ class OwnWork {
 
   // The first that begins at or after `t`; null: none.
   const OwnEvent* Next(Instant t) const {
-    const size_t i = next_[LowerBound(t)];
+    const size_t i = NextFrom(LowerBound(t));
     return i < events_.size() ? &events_[i] : nullptr;
   }
   // The last that begins before `t`; null: none.
   const OwnEvent* Last(Instant t) const {
-    const size_t i = last_[LowerBound(t)];
+    const size_t behind = LowerBound(t), i = last_.empty() ? behind : last_[behind];
     return i > 0 ? &events_[i - 1] : nullptr;
   }
   // Whether more than `most` of them begin in [from, to).
   bool MoreThan(size_t most, Instant from, Instant to) const {
-    size_t i = next_[LowerBound(from)];
-    for (; i < events_.size() && events_[i].begin < to; i = next_[i + 1]) {
+    size_t i = NextFrom(LowerBound(from));
+    for (; i < events_.size() && events_[i].begin < to; i = NextFrom(i + 1)) {
       if (most-- == 0) return true;
     }
     return false;
   }
 
  private:
+  size_t NextFrom(size_t i) const { return next_.empty() ? i : next_[i]; }
   size_t LowerBound(Instant t) const {
-    auto it = std::lower_bound(events_.begin(), events_.end(), t,
-                               [](const OwnEvent& e, Instant at) { return e.begin < at; });
-    return static_cast<size_t>(it - events_.begin());
+    return asked_ = PartitionPointNear(events_.size(), asked_,
+                                       [&](size_t i) { return events_[i].begin < t; });
   }
 
   const std::vector<OwnEvent>& events_;
-  std::vector<uint32_t> next_,
-      last_;  // by index: the next at or after it; behind the last before it
+  mutable size_t asked_ = 0;  // the last LowerBound(): groups are asked of in the order of time
+  // By index, where some are autograd work: the next that is none, at or after it; behind the last
+  // before it.
+  std::vector<uint32_t> next_, last_;
 };
 
 bool WorksBetween(const Builder& b, std::span<const OwnWork> own, Instant from, Instant to) {

@@ -45,6 +45,20 @@ bool TakesPart(const Builder& b, LaneId lane) {
   return false;
 }
 
+// Of Builder::special_calls.
+bool IsSpecial(CallKind kind) {
+  switch (kind) {
+    case CallKind::kOther:
+    case CallKind::kLaunch:
+    case CallKind::kMemset:
+    case CallKind::kEventRecord:
+    case CallKind::kQuery:
+      return false;
+    default:
+      return true;
+  }
+}
+
 class ThreadSweep {
  public:
   ThreadSweep(Builder& b, LaneId lane, std::vector<uint8_t>& name_class)
@@ -121,6 +135,7 @@ class ThreadSweep {
     thread_.tasks.push_back(last_);
     if (kind != TaskKind::kCall) return;
     b_.calls.push_back({last_, name, scope, b_.KindOf(last_), cursor_, until});
+    if (IsSpecial(b_.calls.back().kind)) b_.special_calls.push_back(LastCall());
   }
 
   void CloseUntil(Instant t) {
@@ -145,12 +160,17 @@ class ThreadSweep {
                                  .end = end,
                                  .detail = op ? t.detail[row] : Builder::kNone});
     if (op && !InOp() && !InEngine()) {
-      thread_.own.push_back({t.start[row], end, IsBackward(row)});
+      AddOwn({t.start[row], end, IsBackward(row)});
     }
     if (!op && NameClass(t.name[row]) == kMark) thread_.has_marks = true;
     bool engine = InEngine() || (!op && t.EventName(row) == kEngineRange);
-    if (engine && !op && !InOp() && !InEngine()) thread_.own.push_back({t.start[row], end, true});
+    if (engine && !op && !InOp() && !InEngine()) AddOwn({t.start[row], end, true});
     stack_.push_back({id, end, op ? Context() : id, op, engine});
+  }
+
+  void AddOwn(const OwnEvent& event) {
+    thread_.own.push_back(event);
+    thread_.autograd += event.autograd;
   }
 
   void AddCall(size_t row) {
@@ -163,7 +183,7 @@ class ThreadSweep {
       return;
     }
     Instant end = std::max(t.End(row), cursor_);
-    if (!InOp() && !InEngine()) thread_.own.push_back({cursor_, end, false});
+    if (!InOp() && !InEngine()) AddOwn({cursor_, end, false});
     Add(TaskKind::kCall, t.name[row], static_cast<uint32_t>(row), end);
     cursor_ = end;
     if (b_.CallIndex(correlation) == Builder::kNone || !IsDriverCall(t.EventName(row))) {
@@ -202,9 +222,7 @@ class ThreadSweep {
 // Rule T0. The backward engine's thread runs (at least a tenth) autograd work outermost and holds
 // no marks of the training loop.
 bool RunsBackward(const HostThread& thread) {
-  size_t autograd = std::count_if(thread.own.begin(), thread.own.end(),
-                                  [](const OwnEvent& e) { return e.autograd; });
-  return autograd > 0 && autograd * 10 >= thread.own.size() && !thread.has_marks &&
+  return thread.autograd > 0 && thread.autograd * 10 >= thread.own.size() && !thread.has_marks &&
          !thread.is_process_main;
 }
 

@@ -3,10 +3,12 @@
 // at which it could have started; what is left (the rest) is explained or, as the last resort,
 // kept as a delay and reported.
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/sort_runs.h"
 #include "graph/builder.h"
 #include "graph/large_pages.h"
 
@@ -39,7 +41,8 @@ struct Constraint {
 class StartRule {
  public:
   explicit StartRule(Builder& b) : b_(b), latest_(b.stream_ops.size(), Builder::kNone) {
-    for (const HostCall& call : b.calls) {
+    for (uint32_t i : b.special_calls) {
+      const HostCall& call = b.calls[i];
       if (call.kind == CallKind::kStreamWait) stream_waits_.push_back(call.start);
       if (call.kind == CallKind::kGraphLaunch) graph_launches_.push_back(call.task);
     }
@@ -49,7 +52,7 @@ class StartRule {
       // A stream without any recorded launch has no head: its launches are lost.
       head_.push_back(first == stream.end() ? 0 : static_cast<size_t>(first - stream.begin()));
     }
-    std::sort(stream_waits_.begin(), stream_waits_.end());
+    SortRuns(stream_waits_, std::less<>());
     std::sort(graph_launches_.begin(), graph_launches_.end(),
               [&](TaskId x, TaskId y) { return b.Start(x) < b.Start(y); });
   }

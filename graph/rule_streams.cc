@@ -102,7 +102,7 @@ void PlaceOnStream(Builder& b, uint32_t index) {
 Duration LateBy(std::vector<Duration> behind) {
   if (behind.size() < kEnoughAtRest) return {};
   const Duration least = std::ranges::min(behind);
-  const bool alike = Median(behind) - least <= kLargestLatency;
+  const bool alike = Median(std::move(behind)) - least <= kLargestLatency;
   return alike && least >= kLateClock ? least : Duration{};
 }
 
@@ -146,9 +146,10 @@ void AddStreams(Builder& b) {
 }
 
 void LearnTypicalLags(Builder& b) {
-  std::vector<Duration> latencies;
+  std::vector<Duration> latencies, at_rest;
+  ReserveLarge(latencies, b.ops.size());
+  ReserveLarge(at_rest, b.ops.size());
   int64_t sum[4][4] = {}, count[4][4] = {};
-  std::vector<Duration> at_rest;
   for (const std::vector<uint32_t>& stream : b.stream_ops) {
     for (size_t i = 0; i < stream.size(); ++i) {
       const GpuOp& op = b.ops[stream[i]];
@@ -172,7 +173,9 @@ void LearnTypicalLags(Builder& b) {
   }
   b.report.late = LateBy(std::move(at_rest));
   // The lower median: with few values a long rest must not pass for a latency.
-  b.typical.launch = latencies.empty() ? Duration{} : Ranked(latencies, (latencies.size() - 1) / 2);
+  if (const size_t n = latencies.size(); n > 0) {
+    b.typical.launch = Ranked(std::move(latencies), (n - 1) / 2);
+  }
   for (int from = 0; from < 4; ++from) {
     for (int to = 0; to < 4; ++to) {
       // Category pairs that were never seen back to back borrow the mean of kernels.

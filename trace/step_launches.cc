@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/id_table.h"
@@ -11,8 +12,7 @@ namespace daydream {
 namespace {
 
 struct GpuTasks {
-  uint32_t count = 0;
-  size_t first_row = 0;
+  uint32_t count = 0, first_row = 0;
   Instant begin;
 };
 
@@ -49,7 +49,7 @@ std::vector<Launch> FindLaunches(const Trace& trace) {
     uint32_t at = of_correlation.Get(correlation);
     if (at == kNone) {
       at = static_cast<uint32_t>(tasks.size());
-      tasks.push_back({0, row, trace.start[row]});
+      tasks.push_back({0, static_cast<uint32_t>(row), trace.start[row]});
       of_correlation.Set(correlation, at);
     }
     ++tasks[at].count;
@@ -60,11 +60,10 @@ std::vector<Launch> FindLaunches(const Trace& trace) {
   for (size_t row = 0; row < kind.size(); ++row) {
     if (kind[row] != EventKind::kCall || trace.correlation[row] == 0) continue;
     const uint32_t at = of_correlation.Get(trace.correlation[row]);
-    if (at == kNone) continue;
-    launches.push_back({trace.start[row], trace.lane[row], tasks[at].count,
+    // A driver call inside it carries the same correlation: the first takes all.
+    if (at == kNone || tasks[at].count == 0) continue;
+    launches.push_back({trace.start[row], trace.lane[row], std::exchange(tasks[at].count, 0),
                         WorkOf(trace, tasks[at].first_row), tasks[at].begin});
-    // A driver call inside it carries the same correlation.
-    of_correlation.Set(trace.correlation[row], kNone);
   }
   if (launches.empty()) return Operators(trace);
   SortByStart(launches);

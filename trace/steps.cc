@@ -123,12 +123,12 @@ Steps FromRanges(const Trace& trace, const MarkGroup& marks, StepMethod method) 
   for (size_t i = 0; i < marks.rows.size(); ++i) {
     const size_t row = marks.rows[i];
     const bool last = i + 1 == marks.rows.size();
-    const Instant next = last ? LaneEnd(trace, marks.lane) : trace.start[marks.rows[i + 1]];
+    const Instant next = !last      ? trace.start[marks.rows[i + 1]]
+                         : instants ? LaneEnd(trace, marks.lane)
+                                    : trace.End(row);
     steps.steps.push_back({.label = std::string(trace.EventName(row)),
                            .begin = trace.start[row],
-                           .end = instants ? next
-                                  : last   ? trace.End(row)
-                                           : std::min(next, trace.End(row)),
+                           .end = instants ? next : std::min(next, trace.End(row)),
                            .why = {}});
   }
   return steps;
