@@ -114,7 +114,8 @@ void TraceBuilder::AddEvent(const Event& event) {
   if (rows_++ >= kMaxRows) return;  // Build() reports it; the rows beyond are not kept.
   lane_of_.push_back(static_cast<uint16_t>(event.lane.value));
   lane_rows_[event.lane.index()].Add(
-      {event.start, event.duration, event.name, event.correlation, event.detail, event.kind});
+      {event.start, event.duration, event.name, event.correlation, event.detail, event.kind},
+      heap_left_);
 }
 
 uint32_t TraceBuilder::AddKernel(const KernelDetail& d) {

@@ -138,7 +138,8 @@ class TraceBuilder {
 
   Trace trace_;
   std::vector<LaneRows> lane_rows_;  // by lane
-  std::vector<uint16_t> lane_of_;    // by event, as added: what a dependency names
+  size_t heap_left_ = LaneRows::kOfHeap;
+  std::vector<uint16_t> lane_of_;  // by event, as added: what a dependency names
   bool any_left_out_ = false;
   size_t rows_ = 0;
   absl::flat_hash_map<std::tuple<uint8_t, int64_t, int64_t, int32_t, int32_t>, LaneId> lane_ids_;

@@ -22,7 +22,11 @@ const char* ReadTriple(const char* p, const char* end, std::array<uint32_t, 3>* 
   for (size_t i = 0; i < 3; ++i) {
     int64_t v = 0;
     q = SkipBlanks(q);
-    if (!ParseInteger(&q, &v) || v < 0 || v > UINT32_MAX) return SkipJsonValue(p, end);
+    if (const char* behind = ReadShortInteger(q, &v); behind != nullptr) {
+      q = behind;
+    } else if (!ParseInteger(&q, &v) || v < 0 || v > UINT32_MAX) {
+      return SkipJsonValue(p, end);
+    }
     values[i] = static_cast<uint32_t>(v);
     q = SkipBlanks(q);
     if (*q != (i < 2 ? ',' : ']')) return SkipJsonValue(p, end);
@@ -180,9 +184,9 @@ size_t ContextOf(std::string_view category) {
 const char* ReadArguments(const char* p, const char* end, KinetoEvent* event, JsonKeys* keys) {
   if (*p != '{' || !UsesArguments(*event)) return SkipJsonValue(p, end);
   JsonKeys::Reader object(*keys, ContextOf(event->category.text), p, end);
-  event->has_arguments = true;
   JsonKeys::Key key = 0;
   while (object.NextKey(&key, FindArgument)) {
+    if (key != kUnknown) event->has_arguments = true;
     const char* behind = ReadArgument(key, object.value(), end, &event->args);
     if (behind == nullptr) return nullptr;
     object.Resume(behind);

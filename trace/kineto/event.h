@@ -51,7 +51,7 @@ struct KinetoEvent {
   NumberState start_state = NumberState::kMissing, duration_state = NumberState::kMissing;
   int64_t start_ns = 0, duration_ns = 0;
   bool broken_arguments = false;
-  bool has_arguments = false;  // else `args` are as they begin
+  bool has_arguments = false;  // known ones; else `args` are as they begin
   KinetoArgs args;
 };
 

@@ -12,7 +12,8 @@ namespace {
 // A lane of a few rows takes little, a long one blocks of 2 MiB: huge pages, where there are any,
 // but for the first, which may be the last.
 constexpr size_t kFirstBlock = 64, kLargestBlock = 65536;
-// What is mapped goes back to the system when it is freed; smaller memory may stay with the heap.
+// What is mapped goes back to the system when it is freed; smaller memory stays with the heap, and
+// so does some of what is larger.
 constexpr size_t kMapped = 128 << 10;
 
 bool Before(const TraceRow& a, const TraceRow& b) {
@@ -88,24 +89,27 @@ class BlockOrder {
 }  // namespace
 
 void LaneRows::FreeRows::operator()(TraceRow* rows) const {
-  if (bytes >= kMapped) {
+  if (mapped) {
     munmap(rows, bytes);
   } else {
     std::free(rows);
   }
 }
 
-void LaneRows::AddBlock() {
+void LaneRows::AddBlock(size_t& heap_left) {
   const size_t before = blocks_.empty() ? 0 : RowsIn(blocks_.back());
   const size_t rows = before == 0 ? kFirstBlock : std::min(2 * before, kLargestBlock);
   const size_t bytes = rows * sizeof(TraceRow);
-  void* memory = bytes < kMapped ? std::malloc(bytes)
-                                 : mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool mapped = bytes >= kMapped && (rows == kLargestBlock || bytes > heap_left);
+  if (bytes >= kMapped && !mapped) heap_left -= bytes;
+  void* memory =
+      !mapped ? std::malloc(bytes)
+              : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == nullptr || memory == MAP_FAILED) throw std::bad_alloc();  // as a vector would
   if (before == kLargestBlock) madvise(memory, bytes, MADV_HUGEPAGE);
   const uint32_t place = size();
-  blocks_.push_back({.rows = {static_cast<TraceRow*>(memory), {bytes}}, .first_place = place});
+  blocks_.push_back(
+      {.rows = {static_cast<TraceRow*>(memory), {bytes, mapped}}, .first_place = place});
   next_ = blocks_.back().rows.get();
   end_ = next_ + rows;
 }

@@ -29,9 +29,14 @@ static_assert(sizeof(TraceRow) == 32);
 
 class LaneRows {
  public:
-  // Amortised O(1). REQUIRES: fewer than 2^32 rows.
-  void Add(const TraceRow& row) {
-    if (next_ == end_) AddBlock();
+  // Bytes that the lanes of a trace may have of the heap, short lanes aside: who sorts the next
+  // ones and writes the trace uses them again. What is mapped is touched for the first time, page
+  // by page.
+  static constexpr size_t kOfHeap = 4 << 20;
+
+  // `heap_left`: of kOfHeap, for all lanes. Amortised O(1). REQUIRES: fewer than 2^32 rows.
+  void Add(const TraceRow& row, size_t& heap_left) {
+    if (next_ == end_) AddBlock(heap_left);
     Block& block = blocks_.back();
     block.earliest = std::min(block.earliest, row.start);
     latest_ = std::max(latest_, row.start + row.duration);
@@ -40,6 +45,10 @@ class LaneRows {
     to.start = row.start, to.duration = row.duration, to.name = row.name;
     to.correlation = row.correlation, to.detail = row.detail;
     to.kind = row.kind, to.left_out = row.left_out;
+  }
+  void Add(const TraceRow& row) {
+    size_t none = 0;
+    Add(row, none);
   }
   uint32_t size() const;
   // The first start and the last end of all rows that were added, left out or not; the first is
@@ -74,6 +83,7 @@ class LaneRows {
  private:
   struct FreeRows {
     size_t bytes = 0;
+    bool mapped = false;
     void operator()(TraceRow* rows) const;
   };
   struct Block {
@@ -81,7 +91,7 @@ class LaneRows {
     uint32_t first_place = 0;
     Instant earliest{INT64_MAX};
   };
-  void AddBlock();
+  void AddBlock(size_t& heap_left);
   TraceRow* EndOf(const Block& block) const {
     return &block == &blocks_.back() ? next_ : block.rows.get() + RowsIn(block);
   }
