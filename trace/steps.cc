@@ -1,6 +1,7 @@
 #include "trace/steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -300,6 +301,17 @@ void FindGpuWork(Steps& steps, std::span<const Launch> launches) {
   }
 }
 
+// Whether another step launches as much as this one, which is not next to nothing: a kind of step
+// that comes again (one that accumulates gradients), not a piece of one.
+bool ComesAgain(std::span<const size_t> tasks, size_t step, size_t typical) {
+  constexpr double kAlmostNothing = 0.02, kAsMuch = 0.02;
+  const auto own = static_cast<double>(tasks[step]);
+  if (own <= kAlmostNothing * static_cast<double>(typical)) return false;
+  return std::ranges::count_if(tasks, [&](size_t other) {
+           return std::abs(static_cast<double>(other) - own) <= kAsMuch * own;
+         }) > 1;
+}
+
 void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view unit) {
   constexpr double kStubShare = 0.2, kCutShare = 0.8;
   std::vector<size_t> tasks;
@@ -312,6 +324,7 @@ void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view 
     const bool cut = outer && (open_ended || i > 0) && steps.steps.size() > 2;
     double limit = cut ? kCutShare : kStubShare;
     if (static_cast<double>(tasks[i]) >= limit * static_cast<double>(typical)) continue;
+    if (ComesAgain(tasks, i, typical)) continue;
     if (steps.steps[i].between || steps.steps[i].use == StepUse::kNotRecorded) continue;
     steps.steps[i].use = StepUse::kStub;
     steps.steps[i].why =

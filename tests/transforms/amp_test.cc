@@ -1,4 +1,5 @@
 // Mixed precision shortens kernels; a step that is bound by launches does not get faster.
+#include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -138,6 +139,36 @@ TEST(Amp, CastsAreThoseOfTheGpuThatTheyRunOn) {
     EXPECT_NE(applied->changes.notes.front().find("fp16 and bf16"), std::string::npos)
         << applied->changes.notes.front();
   }
+}
+
+// Without shapes. Products take half: both formats run on tensor cores, at rates of 1 : 2. Kernels
+// of a convolution gain less, whatever they are called, and so does what leaves the vector units.
+TEST(Amp, OfUnknownShapeAProductInTf32GainsAllOfTheRatio) {
+  const auto after = [](std::string_view gpu, std::string_view op, std::string_view kernel) {
+    auto graph = ParseGraph(
+        fmt::format("{}\nlane cpu0 thread\nlane gpu0.7 stream\nscope op op cpu0 \"{}\"\n"
+                    "c cpu0 call 5us \"cudaLaunchKernel\" scope op\n"
+                    "k gpu0.7 kernel 10ms \"{}\" phase forward scope op after c launch\n",
+                    gpu, op, kernel));
+    EXPECT_TRUE(graph.ok()) << Message(graph.status());
+    const auto applied = Apply(ParseScenario("amp")->front(), *graph);
+    EXPECT_TRUE(applied.ok()) << Message(applied.status());
+    for (size_t i = 0; i < graph->size(); ++i) {
+      const Task& task = graph->task(TaskId(i));
+      if (graph->Name(task.name) == kernel) return task.duration.ms();
+    }
+    ADD_FAILURE() << "no " << kernel;
+    return 0.0;
+  };
+  constexpr std::string_view kA100 =
+      "device 0 \"NVIDIA A100-SXM4-40GB\" memory=42505273344 capability=8.0 multiprocessors=108";
+  constexpr std::string_view kV100 =
+      "device 0 \"Tesla V100-SXM2-32GB\" memory=34089730048 capability=7.0 multiprocessors=80";
+  constexpr std::string_view kTensor = "cutlass_tensorop_s1688gemm_tf32";
+  EXPECT_NEAR(after(kA100, "aten::mm", kTensor), 5, 0.01);
+  EXPECT_NEAR(after(kA100, "aten::convert_and_mm", kTensor), 5, 0.01);
+  EXPECT_NEAR(after(kA100, "aten::cudnn_convolution", kTensor), 10 / std::pow(2, 0.6), 0.01);
+  EXPECT_GT(after(kV100, "aten::mm", "volta_sgemm_128x64_nn"), 10 / 4.0);  // of 5.5 in rates
 }
 
 }  // namespace

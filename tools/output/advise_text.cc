@@ -192,8 +192,11 @@ std::string BestLine(const Advised& a) {
   return Wrapped(line);
 }
 
-// At the low end of its interval.
-bool SurelyGains(const Option& o) { return o.prediction.least_speedup.value_or(0) >= kLeastGain; }
+// At the low end of its interval, where that can be relied on.
+bool SurelyGains(const Option& o) {
+  return o.prediction.confidence != Confidence::kLow &&
+         o.prediction.least_speedup.value_or(0) >= kLeastGain;
+}
 
 // What the order alone does not say of the first row: that it, or every row, may bring nothing.
 // Where all do, a recording that says more comes before any of them.

@@ -1,6 +1,8 @@
 #include "transforms/analysis/kernel_table.h"
 
 #include "graph/facts.h"
+#include "graph/scopes.h"
+#include "transforms/analysis/batch_sizes.h"
 
 namespace daydream {
 
@@ -18,6 +20,15 @@ const KernelTraits& KernelTable::Of(NameId kernel) {
     traits = std::make_unique<KernelTraits>(ClassifyKernel(graph_.Name(kernel)));
   }
   return *traits;
+}
+
+bool IsOfConvolution(const Graph& graph, TaskId t, KernelClass kind) {
+  if (kind == KernelClass::kConv) return true;
+  for (ScopeId s : ScopesAround(graph, graph.task(t).scope)) {
+    const Scope& scope = ScopeAt(graph, s);
+    if (scope.kind == EventKind::kOp && IsConvolution(graph.Name(scope.name))) return true;
+  }
+  return false;
 }
 
 }  // namespace daydream

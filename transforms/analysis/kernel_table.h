@@ -33,4 +33,8 @@ class KernelClasses {
   KernelTable kernels_;
 };
 
+// Whether the kernel `t`, of this class, is a part of a convolution: kernels of matrix products run
+// them, too, and then the op around tells. O(scopes around it).
+bool IsOfConvolution(const Graph& graph, TaskId t, KernelClass kind);
+
 }  // namespace daydream

@@ -123,16 +123,6 @@ void OtherGpu::LearnBias() {
   }
 }
 
-// Convolutions are run by kernels of matrix products, too: the op tells.
-bool OtherGpu::IsConvolution(TaskId t, KernelClass kind) const {
-  if (kind == KernelClass::kConv) return true;
-  for (ScopeId s : ScopesAround(graph_, graph_.task(t).scope)) {
-    const Scope& scope = ScopeAt(graph_, s);
-    if (scope.kind == EventKind::kOp && Contains(graph_.Name(scope.name), "conv")) return true;
-  }
-  return false;
-}
-
 OtherGpu::Setting OtherGpu::SettingOf(TaskId t) {
   Setting s{.from = devices_.Of(t), .precision = precision_.Of(t)};
   const KernelClass kind = classes_.Of(t);
@@ -142,7 +132,7 @@ OtherGpu::Setting OtherGpu::SettingOf(TaskId t) {
   if (s.matrix && s.from != nullptr) {
     s.format = RecordedFormat(*s.from, s.precision);
     s.format_there = FormatOn(target_, s.format);
-    s.convolution = IsConvolution(t, kind);
+    s.convolution = IsOfConvolution(graph_, t, kind);
     s.native = s.convolution && Contains(graph_.TaskName(t), "sm90");
     if (s.convolution && !s.native) s.share = s.from->ConvolutionShare(s.format);
     if (s.convolution) s.share_there = target_.ConvolutionShare(s.format_there);

@@ -69,7 +69,6 @@ class OtherGpu {
     double kernels = 0;
   };
   Setting SettingOf(TaskId t);
-  bool IsConvolution(TaskId t, KernelClass kind) const;
   bool TimedByShapes(TaskId t, const Setting& setting);
   void LearnBias();
   const DeviceSpec& InSteps(const DeviceSpec* device);
