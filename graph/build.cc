@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/release.h"
 #include "graph/builder.h"
+#include "graph/clock_offset.h"
 #include "trace/recorder_facts.h"
 #include "trace/recording/lacks.h"
 
@@ -95,8 +97,6 @@ void Warn(BuildReport& report) {
 
 // What waited for what, concluded from a recording.
 void AddRecorded(Builder& b) {
-  AddHostThreads(b);
-  AddStreams(b);
   LearnTypicalLags(b);
   AddHandOffs(b);
   for (HostThread& thread : b.threads) Release(thread.own);
@@ -107,13 +107,28 @@ void AddRecorded(Builder& b) {
   SettleStarts(b);
 }
 
+// As far as nothing hangs on how the GPU's clock is set.
+void AddWork(Builder& b) {
+  b.report.steps = FindSteps(b.trace);
+  if (b.trace.provenance.planned) return;
+  AddHostThreads(b);
+  AddStreams(b);
+}
+
 }  // namespace
 
 absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
                                       const BuildOptions& options) {
   DD_RETURN_IF_ERROR(CheckContents(*trace));
-  Builder b(std::move(trace), options);
-  b.report.steps = FindSteps(b.trace);
+  std::optional<Builder> built(std::in_place, trace, options);
+  AddWork(*built);
+  std::vector<ClockOffset> offsets = FindClockOffsets(*built);
+  if (!offsets.empty()) {
+    built.emplace(WithClocksSet(*trace, offsets), options);
+    AddWork(*built);
+  }
+  Builder& b = *built;
+  b.report.clocks_set = std::move(offsets);
   if (b.trace.provenance.planned) {
     AddPlan(b);
   } else {

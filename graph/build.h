@@ -23,12 +23,20 @@ struct BuildOptions {
   Lags lags = Lags::kMeasured;
 };
 
+// How far the clock of a GPU was behind the host's (negative: ahead of it), at least.
+struct ClockOffset {
+  int32_t rank = 0, device = 0;
+  Duration late;
+  size_t impossible = 0, seen = 0;  // of what was compared (graph/clock_offset.h)
+};
+
 // What the rules found, for `info` and for honesty.
 struct BuildReport {
   Steps steps;
   uint64_t gpu_tasks = 0, launched = 0;  // GPU tasks, and those whose call was recorded
   uint64_t blocking_calls = 0, handoffs = 0, event_waits = 0, queue_blocked = 0;
   uint64_t early = 0;  // GPU tasks that start before their call, beyond what clocks differ by
+  std::vector<ClockOffset> clocks_set;  // the GPU's times are the recorded ones less this
   // Where all that found its stream at rest starts a millisecond or more behind the end of its
   // call, and half of that as long behind: the least of these. Some have nothing else to wait for,
   // and would start at once.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -46,6 +47,49 @@ bool Repeats(Launches between, Launches step) {
   }
   const double most = static_cast<double>(std::max(between.size(), times * step.size()));
   return static_cast<double>(alike) >= kAlike * most;
+}
+
+// Whether what `some` launches is a part of what `step` does, or more than one of it.
+bool IsMadeOf(Launches some, Launches step) {
+  if (some.empty() || step.empty()) return false;
+  const size_t times = (some.size() + step.size() - 1) / step.size();
+  absl::flat_hash_map<uint64_t, size_t> left;
+  for (const Launch& l : step) left[l.what] += times;
+  const auto alike = std::ranges::count_if(some, [&](const Launch& l) {
+    const auto it = left.find(l.what);
+    if (it == left.end() || it->second == 0) return false;
+    --it->second;
+    return true;
+  });
+  return static_cast<double>(alike) >= kAlike * static_cast<double>(some.size());
+}
+
+// Around the only mark: pieces of steps of which no mark is whole.
+void AddStepsAround(Launches launches, Instant lane_end, Steps& steps) {
+  const Step mark = steps.steps.front();
+  const Launches inside = Within(launches, mark.begin, mark.end);
+  const auto is_more = [&](Launches some) {
+    return static_cast<double>(some.size()) > kMuch * static_cast<double>(inside.size()) &&
+           IsMadeOf(some, inside);
+  };
+  const auto piece = [](std::string_view label, Instant begin, Instant end) {
+    return Step{.label = std::string(label),
+                .begin = begin,
+                .end = end,
+                .use = StepUse::kStub,
+                .between = true,
+                .why = "no mark holds it"};
+  };
+  const Launches before = Within(launches, Instant::Min(), mark.begin);
+  const Launches behind = Within(launches, mark.end, Instant::AtNs(INT64_MAX));
+  if (is_more(behind)) {
+    const Instant end = std::max(lane_end, behind.back().start);
+    steps.steps.push_back(piece("behind the mark", mark.end, end));
+  }
+  if (is_more(before)) {
+    const Step first = piece("before the mark", before.front().start, mark.begin);
+    steps.steps.insert(steps.steps.begin(), first);
+  }
 }
 
 class Gaps {
@@ -142,7 +186,8 @@ int64_t NumberOfLabel(std::string_view label) {
 }
 
 void CloseGaps(std::span<const Launch> launches, Instant lane_end, Steps& steps) {
-  if (steps.steps.size() < 2) return;
+  if (steps.steps.size() == 1) return AddStepsAround(launches, lane_end, steps);
+  if (steps.steps.empty()) return;
   Gaps gaps(launches, steps);
   if (gaps.MarksEndEarly()) gaps.GoOn(lane_end);
   gaps.FillMissing();

@@ -10,6 +10,7 @@ namespace daydream {
 
 // Where work lies between the end of a mark and the next, puts a step there that does not count,
 // or, where most marks leave some, lets each step go on to the next; the last one to `lane_end`.
+// Around a mark that is alone, what is made of the same launches is steps that do not count either.
 // O(launches + steps).
 void CloseGaps(std::span<const Launch> launches, Instant lane_end, Steps& steps);
 

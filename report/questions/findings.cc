@@ -309,6 +309,24 @@ class Findings {
            .share = 1,
            .fix = std::string(kFix)});
     }
+    for (const ClockOffset& o : report_.clocks_set) {
+      const bool late = o.late > Duration{};
+      out_.push_back(
+          {.kind = FindingKind::kClocks,
+           .about = About::kProgram,
+           .text = fmt::format(
+               "the clock of GPU {} is {} {} the host's: {} of {} {}; what it did is taken to be "
+               "so much {}",
+               o.device, Time(Duration{std::abs(o.late.ns)}), late ? "behind" : "ahead of",
+               FormatCount(o.impossible), FormatCount(o.seen),
+               late ? "things that calls waited for end after these returned"
+                    : "operations start before the call that launched them",
+               late ? "earlier" : "later"),
+           .where = {},
+           .time = Duration{std::abs(o.late.ns)},
+           .share = 0,
+           .fix = std::string(kFix)});
+    }
     if (report_.early == 0) return;
     out_.push_back({.kind = FindingKind::kClocks,
                     .about = About::kPredictions,

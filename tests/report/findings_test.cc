@@ -295,6 +295,25 @@ TEST(Findings, AnOperatorOfMoreThanHalfOfEveryStepIsOne) {
   EXPECT_THAT(j.health.findings[0].where, HasSubstr("aten::nonzero"));
 }
 
+// next() of a loader in Python makes a tensor first, and then waits in no operator.
+TEST(Findings, AWaitForABatchOfMoreThanHalfOfTheStepIsOne) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  constexpr std::string_view kNext =
+      "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+  s.Mark(cpu, "ProfilerStep#1", 0, 8000);
+  s.Mark(cpu, kNext, 10, 6000);
+  s.Op(cpu, "aten::empty", 10, 1);
+  s.Op(cpu, "aten::linear", 6100, 1800);
+  s.Launch(cpu, gpu, "kernel", 6200, 10, 6220, 1500);
+  const Judged j = Judge(s);
+  ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kLongCall)));
+  const Finding& found = j.health.findings[0];
+  EXPECT_THAT(found.text, HasSubstr("one call of enumerate(DataLoader)"));
+  EXPECT_EQ(found.time, Duration::Us(5999));
+  EXPECT_THAT(found.fix, HasSubstr("one does not tell whether every batch takes as long"));
+}
+
 TEST(Findings, AThreadThatWaitsForWorkIsNone) {
   TraceSketch s;
   AddSteps(s, "aten::relu", {0, 0, 0, 0, 0});

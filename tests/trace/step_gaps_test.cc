@@ -112,5 +112,17 @@ TEST(StepGaps, NumbersAreThoseAtTheEnd) {
   EXPECT_EQ(NumberOfLabel("step 99999999999999999999"), INT64_MIN);
 }
 
+// A profiler that was on from the middle of a step to that of another one.
+TEST(StepGaps, AroundTheOnlyMarkAreStepsThatDoNotCount) {
+  const auto built = Recorded(5, [](int i) { return MarkOf{i == 2 ? "ProfilerStep#2" : ""}; });
+  ASSERT_EQ(built.report.steps.steps.size(), 3u);
+  EXPECT_THAT(MeasuredUs(built), testing::ElementsAre(100));
+  // Other work is no piece of such a step.
+  const auto other = Recorded(3, [](int i) {
+    return i == 1 ? MarkOf{"ProfilerStep#2"} : MarkOf{"", 100, "evaluate"};
+  });
+  EXPECT_EQ(other.report.steps.steps.size(), 1u);
+}
+
 }  // namespace
 }  // namespace daydream

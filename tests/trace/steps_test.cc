@@ -267,5 +267,20 @@ TEST(Steps, ThePeriodIsTheSmallestThatHolds) {
   EXPECT_EQ(FindPeriod({}), 0u);
 }
 
+// A program that accumulates gradients over two steps launches its optimizer in every second one.
+TEST(Steps, AKindOfStepThatComesAgainIsNoStub) {
+  TraceSketch sketch;
+  double us = 0;
+  for (int i = 0; i < 8; ++i) {
+    const double begin = us;
+    us = Launches(sketch, us, kWork);
+    for (int k = 0; i % 2 == 1 && k < 40; ++k) us = Launches(sketch, us, {"adam"});
+    sketch.Mark(sketch.Thread(), "ProfilerStep#" + std::to_string(i), begin, us - begin);
+  }
+  const Steps steps = FindSteps(*sketch.Build());
+  EXPECT_EQ(steps.measured(), 7u);  // all but the first
+  EXPECT_EQ(steps.steps[2].use, StepUse::kMeasured);
+}
+
 }  // namespace
 }  // namespace daydream

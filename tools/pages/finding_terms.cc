@@ -147,9 +147,11 @@ is in the text. Record with the CUPTI of a newer CUDA where the answer hangs on 
 why: another program, a stream that was not recorded, clocks. Predictions keep these
 delays as they are.)"},
     {"clocks",
-     R"(GPU work begins before the call that launched it, which cannot be, or all that
-could have begun at once begins a millisecond or more behind: the clocks of host and GPU
-disagree. Gaps between them are wrong by as much.)"},
+     R"(The clocks of host and GPU disagree. Where what cannot be tells by how much (operations that
+begin before the calls that launched them, or end after the calls that waited for them), the
+GPU's times are taken to be so much later or earlier, and predictions are of that. Else gaps
+between them are wrong by as much: some work begins before its call, or all that could have
+begun at once begins a millisecond or more behind.)"},
     {"allocator",
      R"(In every step memory is given back to the driver and taken again (cudaFree, cudaMalloc),
 which makes the host wait. PyTorch keeps memory for itself as long as there is room, so
