@@ -162,8 +162,8 @@ TEST_F(AdvisingOnRecordings, WhatIsChangedInManyPlacesTakesAsManyLines) {
   EXPECT_EQ(found, 1u);
 }
 
-// aot beside amp, which alone costs 10 ms, takes 26.2 ms, with channels-last 24.3; what saves beside
-// graphs ends at 31.9.
+// aot beside amp, which alone costs 10 ms, takes 26.2 ms, with channels-last 24.3; what saves
+// beside graphs ends at 31.9.
 TEST_F(AdvisingOnRecordings, TheBestSetMayHoldWhatCostsAlone) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   const std::string trace = (RealTraceFolder() / "gpus/resnet50-bs32.a100-ddp2.json.gz").string();
