@@ -2,6 +2,7 @@
 
 #include "base/median.h"
 #include "report/predict/what_if.h"
+#include "report/predict/why_it_fails.h"
 #include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -51,31 +52,55 @@ double ReplayCheck::spread() const {
   return std::sqrt(squares / static_cast<double>(measured_steps.size() - 1));
 }
 
-ReplayCheck::Worst ReplayCheck::worst() const {
-  Worst worst;
-  auto ask = [&](double error, std::string_view what) {
-    if (std::fabs(error) <= worst.error) return;
-    worst = {std::fabs(error), fmt::format("{} {}", what, FormatSignedPercent(error))};
+namespace {
+
+struct FailedCheck {
+  ReplayCheck::Worst worst;
+  std::string_view why;
+};
+
+FailedCheck WorstOf(const ReplayCheck& check) {
+  FailedCheck found;
+  auto ask = [&](double error, std::string_view what, std::string_view why) {
+    if (std::fabs(error) <= found.worst.error) return;
+    found = {{std::fabs(error), fmt::format("{} {}", what, FormatSignedPercent(error))}, why};
   };
-  ask(error(), "the unchanged replay is off by");
-  if (unexplained.has_value())
-    ask(-*unexplained, "without delays that no rule explains the step is");
+  ask(check.error(), "the unchanged replay is off by",
+      "the dependency rules do not explain this trace");
+  if (check.unexplained.has_value()) {
+    ask(-*check.unexplained, "without delays that no rule explains the step is",
+        "what the GPU waited for in these delays is not known");
+  }
   // Off by a little, it says how much lags differ. Off by half (chosen; no recording beside the
   // repository is off by a third), the lags are no lags.
   constexpr double kFarOff = 0.5;
-  const double typical = typical_error().value_or(0);
-  if (no_step.ok() && std::fabs(typical) > kFarOff) {
-    ask(typical, "with typical lags the replay is off by");
+  const double typical = check.typical_error().value_or(0);
+  if (check.no_step.ok() && std::fabs(typical) > kFarOff) {
+    ask(typical, "with typical lags the replay is off by",
+        "times between work and what waits for it are no lags: most are far from their median");
   }
-  if (repeated.has_value() && repeated->runs.has_value()) {
-    const RunsOff& runs = *repeated->runs;
-    ask(runs.error, fmt::format("runs of {} steps played by themselves are off by", runs.steps));
-  } else if (repeated.has_value()) {
-    ask(repeated->error, "steps played by themselves are off by");
+  constexpr std::string_view kRepeats =
+      "over and over, these steps take another time than in the recording: what each leaves to the "
+      "next is not what the dependency rules say, or something else went on";
+  if (check.repeated.has_value() && check.repeated->runs.has_value()) {
+    const RunsOff& runs = *check.repeated->runs;
+    ask(runs.error, fmt::format("{} steps in a row, played by themselves, are off by", runs.steps),
+        kRepeats);
+  } else if (check.repeated.has_value()) {
+    ask(check.repeated->error, "steps played by themselves are off by", kRepeats);
   }
-  if (crossed.has_value()) ask(crossed->error, "steps with the lags of the others are off by");
-  return worst;
+  if (check.crossed.has_value()) {
+    ask(check.crossed->error, "steps with the lags of the others are off by",
+        "lags, gaps and delays of some steps are not those of the others, and no rule tells why");
+  }
+  return found;
 }
+
+}  // namespace
+
+ReplayCheck::Worst ReplayCheck::worst() const { return WorstOf(*this).worst; }
+
+std::string_view WhyItFails(const ReplayCheck& check) { return WorstOf(check).why; }
 
 ReplayCheck::Worst ReplayCheck::worst_step() const {
   Worst worst;
@@ -94,7 +119,7 @@ std::string ReplayCheck::step_doubt() const {
   if (found.error <= kFails || !no_step.ok()) return "";
   if (worst().error > kFails) return found.what;
   const bool runs = repeated.has_value() && repeated->runs.has_value();
-  return found.what + (runs ? fmt::format(" (runs of {} steps are not)", repeated->runs->steps)
+  return found.what + (runs ? fmt::format(" ({} steps in a row are not)", repeated->runs->steps)
                             : " (the mean of the steps is not)");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -10,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "graph/host_lead.h"
 #include "graph/repeat.h"
 #include "graph/step_windows.h"
 #include "report/predict/step_places.h"
@@ -231,22 +233,73 @@ std::optional<Duration> PlayedOver(const StepRepeater& repeater, StepRun run) {
   return sum;
 }
 
-// Of the first half of these steps, and of the second.
+// How far the host is ahead of its GPU where each step ends, as the graph plays.
+std::vector<Duration> LeadsOf(const Graph& graph, const Timeline& timeline) {
+  std::vector<Duration> leads;
+  for (const StepExtent& e : StepExtents(graph, timeline.start, timeline.end)) {
+    leads.push_back(e.last - Instant{});
+  }
+  std::vector<Instant> host(leads.size());
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& t = graph.tasks()[i];
+    if (t.step >= host.size() || !IsHost(t.kind)) continue;
+    if (graph.lane(t.lane).lane.kind != LaneKind::kThread) continue;
+    host[t.step] = std::max(host[t.step], timeline.end[i]);
+  }
+  for (size_t s = 0; s < leads.size(); ++s) leads[s] -= host[s] - Instant{};
+  return leads;
+}
+
+Duration MeasuredOf(const Graph& graph, StepRun run) {
+  Duration measured;
+  for (size_t i = 0; i < run.steps; ++i) measured += graph.steps()[run.first + i].recorded_period;
+  return measured;
+}
+
+// Runs of these steps, each as long and behind one another, that leave as much lead as they found:
+// the shortest that are half of the steps together.
+std::vector<StepRun> RunsInBalance(const Graph& graph, std::span<const size_t> steps) {
+  const auto timeline = Simulate(graph);
+  if (!timeline.ok() || steps.front() == 0) return {};
+  const std::vector<Duration> leads = LeadsOf(graph, *timeline);
+  const auto balanced = [&](StepRun run) {
+    const Duration gained = leads[run.first + run.steps - 1] - leads[run.first - 1];
+    return Duration::Ns(std::llabs(gained.ns)) * kPartsThatDiffer <= MeasuredOf(graph, run);
+  };
+  for (size_t length = 2; length <= steps.size(); ++length) {
+    std::vector<StepRun> runs;
+    for (size_t i = 0; i + length <= steps.size();) {
+      const StepRun run = {.first = steps[i], .steps = length};
+      const bool in_a_row = steps[i + length - 1] == run.first + length - 1;
+      const bool takes = in_a_row && balanced(run);
+      if (takes) runs.push_back(run);
+      i += takes ? length : 1;
+    }
+    if (2 * length * runs.size() >= steps.size()) return runs;
+  }
+  return {};
+}
+
+// Of the runs in balance, or else of the first half of these steps and of the second.
 std::optional<RunsOff> ErrorOfRuns(const Graph& graph, const StepRepeater& repeater,
                                    std::span<const size_t> steps) {
-  const size_t half = steps.size() / 2;
-  if (half < 2) return std::nullopt;
+  std::vector<StepRun> runs = RunsInBalance(graph, steps);
+  if (runs.empty()) {
+    const size_t each = steps.size() < 4 ? steps.size() : steps.size() / 2;
+    for (size_t begin = 0; begin + each <= steps.size(); begin += each) {
+      if (each < 2 || steps[begin + each - 1] - steps[begin] + 1 != each) return std::nullopt;
+      runs.push_back({.first = steps[begin], .steps = each});
+    }
+  }
   Duration played, measured;
-  for (size_t begin : {size_t{0}, half}) {
-    const auto run = steps.subspan(begin, half);
-    if (run.back() - run.front() + 1 != half) return std::nullopt;  // others are between them
-    const auto all = PlayedOver(repeater, {.first = run.front(), .steps = half});
+  for (const StepRun run : runs) {
+    const auto all = PlayedOver(repeater, run);
     if (!all.has_value()) return std::nullopt;
     played += *all;
-    for (size_t s : run) measured += graph.steps()[s].recorded_period;
+    measured += MeasuredOf(graph, run);
   }
   if (measured <= Duration{}) return std::nullopt;
-  return RunsOff{.error = OffBy(played, measured), .steps = half};
+  return RunsOff{.error = OffBy(played, measured), .steps = runs.front().steps};
 }
 
 }  // namespace

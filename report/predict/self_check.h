@@ -34,9 +34,9 @@ std::optional<double> UnexplainedShare(const Graph& graph, Duration step);
 // most 8 steps, evenly chosen, fewer of graphs with more than 500,000 tasks. None where none can be
 // asked.
 // A host that is ahead of its GPU in a long step hides a short one behind it, so that each by
-// itself takes longer than both did. Where the mean is off by more than 3 %, the first half of the
-// steps is played as often, one after the other, and the second half: `runs`. None where fewer than
-// four follow one another.
+// itself takes longer than both did. Where the mean is off by more than 3 %, `runs` are played:
+// those that leave the host as far ahead as they found it (within 1 %), and so take over and over
+// what they took, the shortest that are half of all; or else both halves, or all of fewer than 4.
 std::optional<StepTest> RepeatTest(const Graph& graph);
 
 // All counted steps at once, each with the lags, gaps and unexplained delays that the same places

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "report/parallel.h"
+#include "report/predict/why_it_fails.h"
 #include "report/text/format.h"
 #include "simulator/simulate.h"
 #include "tools/input/joint_input.h"
@@ -135,8 +136,7 @@ absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::st
       {.code = "E0602",
        .what = fmt::format("a check of the replay fails: {}", replay.worst().what),
        .where = path,
-       .why =
-           replay.doubt.empty() ? "the dependency rules do not explain this trace" : replay.doubt,
+       .why = std::string(WhyItFails(replay)),
        .effect = "predictions would be off by as much, so none is made",
        .fix = fmt::format("{}, or accept it with --max-replay-error {:.0f}%",
                           replay.steps > 1 ? "choose steps with --steps" : "record more steps",

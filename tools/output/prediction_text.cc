@@ -190,7 +190,7 @@ std::string ChecksLine(const ReplayCheck& r) {
           fmt::format(" ({} {})", Printable(test->worst_step), FormatSignedPercent(test->worst));
     }
     if (test->runs.has_value()) {
-      text += fmt::format(", runs of {} steps {}", test->runs->steps,
+      text += fmt::format(", {} in a row {}", test->runs->steps,
                           FormatSignedPercent(test->runs->error));
     }
     parts.push_back(std::move(text));

@@ -42,9 +42,9 @@ took no time. No optimization of that kind alone gets below it. See also: bound.
 itself" plays every recorded step alone; "with the lags of the others" gives each step the
 pauses that the other steps had. They hold within 3 %, are doubtful within 10 %, and fail
 above that. "In the mean, not for each step": a single step, which is named, is further
-off. Where the mean of single steps is off by more than 3 %, runs of half of the steps are
-played, too, and count instead: a host that is ahead in a long step hides a short one behind
-it, which neither shows alone. See also: typical lags.)"},
+off. Where the mean of single steps is off by more than 3 %, steps in a row are played, too,
+and count instead: a host that is ahead in a long step hides a short one behind it, which
+neither shows alone. See also: typical lags.)"},
     {"comm not hidden",
      R"(In summary: the part of the step in which the GPU does nothing but communicate. Work on
 other streams hides the rest of the communication.)"},
