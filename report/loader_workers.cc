@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/median.h"
+#include "graph/host_lead.h"
 #include "graph/stalled_time.h"
 #include "transforms/analysis/loader.h"
 
@@ -22,6 +23,37 @@ struct LoaderWait {
   Duration time;     // of the piece
   Instant until;
 };
+
+// The GPU work that ends last in a step, and when it did. None where there is none.
+LoaderWait LastWork(const Graph& graph, size_t step) {
+  LoaderWait last;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& t = graph.task(TaskId(i));
+    if (t.removed || t.step != step || !IsGpu(t.kind)) continue;
+    const Instant end = t.recorded_start + t.duration;
+    if (!last.task.valid() || end > last.until) last = {TaskId(i), false, {}, end};
+  }
+  return last;
+}
+
+// Where the step before those that count has as much left as the last of them has behind its wait,
+// which ends at `last_wait`; the task is its last GPU work. Steps are measured from the end of that
+// work. Where it needs longer behind its batch, as of a GPU that is behind, and an edit makes both
+// shorter, they begin sooner by more than they end: batches are made by so much sooner, too.
+LoaderWait TailOfFirst(const Graph& graph, const std::vector<Fetch>& fetches, Instant last_wait) {
+  std::optional<size_t> first, last;
+  for (const Fetch& f : fetches) {
+    if (!Counts(graph, f)) continue;
+    last = graph.task(f.tasks.front()).step;
+    if (!first) first = last;
+  }
+  if (!first || *first == 0) return {};
+  LoaderWait tail = LastWork(graph, *first - 1);
+  const LoaderWait end = LastWork(graph, *last);
+  if (!tail.task.valid() || !end.task.valid()) return {};
+  tail.until = tail.until - (end.until - last_wait);
+  return tail;
+}
 
 LoaderWait WaitIn(const Graph& graph, const LoaderScopes& loader, const Fetch& fetch) {
   LoaderWait wait;
@@ -45,6 +77,7 @@ struct Handover {
 
 struct Handovers {
   LoaderRate rate;
+  size_t first = 0;  // call in a step that counts
   std::vector<Handover> all;
 };
 
@@ -86,7 +119,7 @@ std::optional<Handovers> FindHandovers(const Graph& graph, const std::vector<Fet
     if (out[0].before == out[0].at) out.erase(out.begin());
   }
   if (out.empty()) return std::nullopt;
-  return Handovers{*rate, std::move(out)};
+  return Handovers{*rate, first, std::move(out)};
 }
 
 LoaderWorkers About(const Handovers& handovers) {
@@ -125,6 +158,27 @@ class MakingOf {
   size_t most_ = 0;  // batches at a time, elsewhere
 };
 
+// Part of the piece, `waits` of it, becomes a wait for the task `made`.
+TaskId Splice(const LoaderWait& wait, Duration waits, NameId name, TaskId made, Graph& graph) {
+  Task& task = graph.mutable_task(wait.task);
+  (wait.gap ? task.gap : task.duration) -= waits;
+  const Duration after = wait.gap ? Duration{} : task.gap;
+  if (!wait.gap) task.gap = {};
+  const Task before = task;
+  const TaskId waiting = graph.InsertAfter(wait.task, {.recorded_start = wait.until - waits,
+                                                       .gap = after,
+                                                       .name = name,
+                                                       .lane = before.lane,
+                                                       .scope = graph.task(made).scope,
+                                                       .layer = before.layer,
+                                                       .step = before.step,
+                                                       .kind = TaskKind::kWait,
+                                                       .phase = Phase::kData});
+  graph.AddEdge(
+      {.from = made, .to = waiting, .lag = {}, .rule = Rule::kHandOff, .to_anchor = Anchor::kEnd});
+  return waiting;
+}
+
 }  // namespace
 
 std::optional<LoaderWorkers> FindLoaderWorkers(const Graph& graph) {
@@ -154,6 +208,9 @@ std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
   const LaneId lane = graph.AddLane(
       {.lane = {
            .kind = LaneKind::kChannel, .name = graph.AddName("loader workers"), .number = -1}});
+  const Handover &first = handovers->all.front(), &end = handovers->all.back();
+  const LoaderWait tail = TailOfFirst(graph, fetches, WaitIn(graph, loader, fetches[end.at]).until);
+  const bool has_tail = first.before < handovers->first && tail.task.valid();
   // Where the last batch that was waited for came.
   LoaderWait last;
   size_t last_at = fetches.size();
@@ -164,39 +221,31 @@ std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
     if (!wait.task.valid() || !last.task.valid()) continue;
     const Duration waits =
         std::max(std::min(wait.time, RecordedLength(graph, f) - receive), Duration{});
-    const Task before = graph.task(wait.task);
-    const TaskId made = graph.Append({.recorded_start = last.until,
-                                      .duration = making(h, last.until, wait.until),
+    const Duration apart = FetchPeriod(graph, fetches) / kPartsThatDiffer;
+    const bool behind_tail =
+        has_tail && h.at == first.at && tail.until > last.until + apart && tail.until < wait.until;
+    const Instant begin = behind_tail ? tail.until : last.until;
+    const TaskId made = graph.Append({.recorded_start = begin,
+                                      .duration = making(h, begin, wait.until),
                                       .name = made_name,
                                       .lane = lane,
                                       .scope = f.scope,
-                                      .step = before.step,
+                                      .step = graph.task(wait.task).step,
                                       .kind = TaskKind::kData,
                                       .phase = Phase::kData});
-    if (h.before != last_at) {
+    if (behind_tail) {
+      const Task& work = graph.task(tail.task);
+      graph.AddEdge({.from = tail.task,
+                     .to = made,
+                     .lag = tail.until - (work.recorded_start + work.duration),
+                     .rule = Rule::kHandOff});
+    } else if (h.before != last_at) {
       graph.AddEdge({.from = last.task,
                      .to = made,
                      .lag = last.gap ? graph.task(last.task).gap : Duration{},
                      .rule = Rule::kHandOff});
     }
-    Task& task = graph.mutable_task(wait.task);
-    (wait.gap ? task.gap : task.duration) -= waits;
-    const Duration after = wait.gap ? Duration{} : task.gap;
-    if (!wait.gap) task.gap = {};
-    const TaskId waiting = graph.InsertAfter(wait.task, {.recorded_start = wait.until - waits,
-                                                         .gap = after,
-                                                         .name = wait_name,
-                                                         .lane = before.lane,
-                                                         .scope = f.scope,
-                                                         .layer = before.layer,
-                                                         .step = before.step,
-                                                         .kind = TaskKind::kWait,
-                                                         .phase = Phase::kData});
-    graph.AddEdge({.from = made,
-                   .to = waiting,
-                   .lag = {},
-                   .rule = Rule::kHandOff,
-                   .to_anchor = Anchor::kEnd});
+    const TaskId waiting = Splice(wait, waits, wait_name, made, graph);
     last = {waiting, false, {}, wait.until};
     last_at = h.at;
   }

@@ -79,6 +79,47 @@ BuiltGraph Steady(BuiltGraph built) {
   return built;
 }
 
+// A host of 2 ms a step that waits for its GPU (4 ms) nowhere; every fourth batch is `late_us`
+// late.
+BuiltGraph BuildAhead(int steps, double late_us) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0, done = 0, came = 0;
+  for (int step = 0; step < steps; ++step) {
+    const double begin = now;
+    if (step % 4 == 3) came += late_us;
+    const double received = std::max(now + 100, step % 4 == 3 ? came : 0);
+    s.Mark(cpu, kNext, now, received - now);
+    s.Op(cpu, "aten::linear", received + 10, 100);
+    done = std::max(done, received + 35);
+    const double kernel = step == 0 ? 12'000 : 4'000;
+    s.Launch(cpu, gpu, "gemm", received + 20, 10, done, kernel);
+    done += kernel;
+    now = received + 1'900;
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+// A GPU that is done sooner with what came before the steps that count begins them sooner, while
+// the last batch comes when it comes.
+TEST(LoaderWorkers, NoFasterGpuOrHostMakesAStepLonger) {
+  for (int steps : {8, 12}) {  // the last one waits
+    const BuiltGraph built = Steady(BuildAhead(steps, 50'000));
+    const double recorded = PlayedStep(built.graph).ms();
+    double before = recorded;
+    for (double by : {1.05, 1.2, 1.5, 2.0, 10.0, 1000.0}) {
+      const double step = StepWith(built.graph, fmt::format("speedup(kind:kernel,by={})", by)).ms();
+      EXPECT_LE(step, before * (1 + 1e-7)) << steps << " steps, kernels " << by;
+      before = step;
+    }
+    EXPECT_LE(StepWith(built.graph, "free-gpu").ms(), before * (1 + 1e-7)) << steps;
+    EXPECT_LE(StepWith(built.graph, "free-launch").ms(), recorded * (1 + 1e-7)) << steps;
+  }
+}
+
 TEST(LoaderWorkers, WhatIsNotTheLoaderMakesNoStepShorterThanTheyHandOverBatches) {
   const BuiltGraph built = Steady(BuildLoader(12, 1));
   EXPECT_NEAR(PlayedStep(built.graph).ms(), 30, 0.1) << "as recorded";
