@@ -11,8 +11,6 @@
 namespace daydream {
 namespace {
 
-// Batches that workers may have made ahead: two for each (PyTorch's default), of four workers.
-constexpr size_t kAhead = 8;
 // Of more workers, they come as many at a time; more than this many are not usual.
 constexpr size_t kMostTogether = 32;
 
@@ -103,9 +101,9 @@ std::optional<Handovers> FindHandovers(const Graph& graph, const std::vector<Fet
   for (size_t i = 0; i < waited.size(); ++i) {
     const size_t at = waited[i];
     if (at < first) continue;
-    size_t before = at - std::min(at, kAhead);
+    size_t before = at - std::min(at, kMadeAhead);
     if (i > 0) {
-      const bool many = apart[i - 1] > std::max(kAhead, 2 * usual);
+      const bool many = apart[i - 1] > std::max(kMadeAhead, 2 * usual);
       // What made so many ready is known.
       const bool in_stall = HeldUpBetween(graph, fetches[waited[i - 1]], fetches[at]);
       if (!many || in_stall) before = waited[i - 1];

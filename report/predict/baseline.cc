@@ -6,6 +6,7 @@
 #include "report/predict/quick_host.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
+#include "transforms/analysis/loader.h"
 
 namespace daydream {
 
@@ -42,6 +43,8 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
     base.spread.emplace(graph);
     base.least = std::make_unique<LeastGpuTimes>(graph);
     base.workers_keep_up = !options.kernel_time && WorkersKeepUp(graph);
+    const auto few = FindFewWaits(graph, FindFetches(graph, LoaderScopes(graph)));
+    base.few_waits = !options.kernel_time && few && few->count > 0 && few->share > kMostFewWaits;
   }
   base.true_step = options.true_step;
   const bool doubted = options.intervals && !options.true_step && !options.profiled_alike;

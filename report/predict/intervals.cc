@@ -421,4 +421,12 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);
 }
 
+void MayGainNothing(Duration baseline, Prediction& p) {
+  if (p.step >= baseline) return;
+  if (p.high.has_value()) p.high = std::max(*p.high, baseline);
+  for (std::optional<double>* end : {&p.least_speedup, &p.least_as_recorded}) {
+    if (end->has_value()) *end = std::min(**end, 1.0);
+  }
+}
+
 }  // namespace daydream

@@ -130,4 +130,8 @@ void SetInterval(Prediction& p, const Doubts& doubts);
 // Where nobody wants one: without it, no confidence is high.
 void ForgetInterval(Prediction& p);
 
+// Widens the interval to `baseline`, its step, where the prediction is shorter: what the step waits
+// for may take as long as before.
+void MayGainNothing(Duration baseline, Prediction& p);
+
 }  // namespace daydream

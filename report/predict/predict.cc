@@ -110,6 +110,7 @@ class Predictor {
     } else {
       const Doubts doubts = FindDoubts(*outcome);
       SetInterval(p_, doubts);
+      if (base_.few_waits) MayGainNothing(base_.step, p_);
       const bool same = p_.step == base_.step && doubts.params.empty();
       if (same && PlaysAlike(*base_.graph, outcome->graph)) {
         AnswerAs(BaselinePrediction(base_, replay_), p_);

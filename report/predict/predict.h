@@ -31,6 +31,7 @@ struct Baseline {
   std::optional<StepSpread> spread;  // when intervals are wanted
   MemoryProfile memory;
   bool workers_keep_up = false;         // WorkersKeepUp(), with intervals
+  bool few_waits = false;               // FindFewWaits() of more than kMostFewWaits, likewise
   const TrueStep* true_step = nullptr;  // what was taken off the host's work
   // With intervals of what a profiler recorded (report/predict/quick_host.h).
   std::unique_ptr<QuickHost> quick_host;

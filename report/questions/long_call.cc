@@ -53,7 +53,10 @@ std::optional<Finding> FindingOfLongCall(const Graph& graph, const std::vector<b
   if (!longest.valid() || time * 2 < step) return std::nullopt;
   const Task& t = graph.task(longest);
   const ScopeId fetch = loader.Around(t.scope);
-  if (fetch.valid() && FindLoaderWorkers(graph).has_value()) return std::nullopt;
+  if (fetch.valid() && (FindLoaderWorkers(graph).has_value() ||
+                        FindFewWaits(graph, FindFetches(graph, loader)).has_value())) {
+    return std::nullopt;  // its finding tells
+  }
   const bool named = fetch.valid() || !IsOutsideOfOperators(graph, longest);
   const std::string what(in_gap ? graph.Name(ScopeAt(graph, fetch).name) : graph.TaskName(longest));
   const std::string name = named ? fmt::format("one call of {}", what)

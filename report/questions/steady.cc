@@ -24,6 +24,7 @@
 #include "report/questions/without_pause.h"
 #include "report/text/format.h"
 #include "simulator/simulate.h"
+#include "transforms/analysis/loader.h"
 
 namespace daydream {
 namespace {
@@ -348,6 +349,8 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
     if (f.kind == FindingKind::kOtherGpu && f.share > 0) return f.text;
     const bool rules = f.kind == FindingKind::kClocks || f.kind == FindingKind::kUnexplained;
     if (rules && f.share > kMostWithoutRule) return f.text;
+    const bool few_waits = f.kind == FindingKind::kLoader && f.about == About::kPredictions;
+    if (few_waits && f.share > kMostFewWaits) return f.text;
     if (f.kind == FindingKind::kNoLaunches && f.share > kMostUnlaunched) return f.text;
     if (f.kind == FindingKind::kUnrecorded && f.share > kMostGuessed) {
       return fmt::format("{} of the time is GPU work that was not recorded",

@@ -168,14 +168,14 @@ std::string LoaderLine(const Advised& a, TimeUnit wish) {
   const auto limit = std::find_if(a.limits.begin(), a.limits.end(), named("no-data-wait"));
   if (!waits || prefetch == a.unjudged.end() || limit == a.limits.end()) return "";
   const std::string fix = DiagnosticOf(prefetch->prediction.error).fix;
-  const std::string what_they_bring = fix.starts_with("--opt")
-                                          ? "How many there are is not recorded: --opt "
-                                            "'prefetch(workers=8,recorded=N)' tells what 8 bring"
-                                          : "What they bring is not known: " + fix;
+  const bool few = !fix.starts_with("--opt");
   return Wrapped(fmt::format(
-      "first: more loader workers; the step waits for batches, and without that it takes {} ({}). "
-      "{}",
-      FormatTime(limit->prediction.step, wish), SpeedupText(limit->prediction), what_they_bring));
+      "first: {}; the step waits for batches, and without that it takes {} ({}). {}",
+      few ? fix : "more loader workers", FormatTime(limit->prediction.step, wish),
+      SpeedupText(limit->prediction),
+      few ? "Whether more loader workers bring that, so few waits do not tell"
+          : "How many there are is not recorded: --opt 'prefetch(workers=8,recorded=N)' tells what "
+            "8 bring"));
 }
 
 constexpr double kLeastGain = 1.005;  // less reads 1.00x

@@ -7,6 +7,7 @@
 #include "graph/stalled_time.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string_view>
 
@@ -19,6 +20,9 @@ constexpr Duration kReadyWithin = Duration::Us(1500);
 
 // Chosen: of the time between batches. Receiving one that was ready took 1.2 % in a run on a V100.
 constexpr int64_t kLeastShare = 50;
+
+// Chosen: of the time of the steps. What waits less often than that hardly ever waits.
+constexpr double kHardlyEver = 0.05;
 
 // PyTorch's profiler marks the iterator with this text; data_loader names of other frameworks
 // come as annotations of the user.
@@ -191,18 +195,42 @@ Duration WaitForWorkers(const Graph& graph, const std::vector<Fetch>& fetches, s
   return waited / static_cast<int64_t>(turn * batches.size());
 }
 
-std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches) {
-  Duration all;
-  std::vector<size_t> counted, usual;
+namespace {
+
+// Places of calls.
+struct Waits {
+  std::vector<size_t> counted;   // in steps that count
+  std::vector<size_t> usual;     // of those, what waited as they usually do
+  Duration all;                  // of `counted`
+  std::optional<size_t> before;  // that before the first of `counted`, where it waited as long
+};
+
+Waits FindWaits(const Graph& graph, const std::vector<Fetch>& fetches) {
+  Waits waits;
   for (size_t k = 0; k < fetches.size(); ++k) {
     if (!Counts(graph, fetches[k])) continue;
-    counted.push_back(k);
-    all += RecordedLength(graph, fetches[k]);
+    waits.counted.push_back(k);
+    waits.all += RecordedLength(graph, fetches[k]);
   }
-  for (size_t k : counted) {
-    const Duration half = all / static_cast<int64_t>(2 * counted.size());
-    if (Waited(graph, fetches[k]) && RecordedLength(graph, fetches[k]) >= half) usual.push_back(k);
+  const auto calls = static_cast<int64_t>(std::max<size_t>(waits.counted.size(), 1));
+  const auto waited = [&](size_t k) {
+    const Duration half = waits.all / (2 * calls);
+    return Waited(graph, fetches[k]) && RecordedLength(graph, fetches[k]) >= half;
+  };
+  std::ranges::copy_if(waits.counted, std::back_inserter(waits.usual), waited);
+  if (!waits.counted.empty() && waits.counted.front() > 0 && waited(waits.counted.front() - 1)) {
+    waits.before = waits.counted.front() - 1;
   }
+  return waits;
+}
+
+}  // namespace
+
+std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches) {
+  const Waits waits = FindWaits(graph, fetches);
+  const auto& [counted, waited, all, before] = waits;
+  std::vector<size_t> usual = waited;
+  if (usual.size() == 1 && before) usual.insert(usual.begin(), *before);
   Duration time;
   int64_t batches = 0;
   for (size_t i = 1; i < usual.size(); ++i) {
@@ -217,7 +245,7 @@ std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<F
   if (all * (kLeastShare * batches) < time * calls) return std::nullopt;
   LoaderRate rate = {.batch = time / batches,
                      .first = counted.front(),
-                     .lay_ready = usual.front() - counted.front(),
+                     .lay_ready = std::max(usual.front(), counted.front()) - counted.front(),
                      .is_sure = usual.size() > 2,
                      .shortest_rest = time / batches};
   for (size_t k = usual.front(); k < usual.back(); ++k) {
@@ -225,6 +253,32 @@ std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<F
         std::min(rate.shortest_rest, Called(graph, fetches[k + 1]) - Returned(graph, fetches[k]));
   }
   return rate;
+}
+
+std::optional<FewWaits> FindFewWaits(const Graph& graph, const std::vector<Fetch>& fetches) {
+  if (fetches.empty() || !HasWorkers(graph, fetches[0])) return std::nullopt;
+  const Waits waits = FindWaits(graph, fetches);
+  const size_t calls = waits.counted.size();
+  FewWaits few = {.count = waits.usual.size(), .time = {}, .share = 0, .before = {}};
+  if (calls == 0) return std::nullopt;
+  for (size_t k : waits.usual) few.time += RecordedLength(graph, fetches[k]);
+  const Duration steps = FetchPeriod(graph, fetches) * static_cast<int64_t>(calls);
+  few.share = steps > Duration{} ? std::min(few.time.seconds() / steps.seconds(), 1.0) : 0;
+  if (const auto rate = FindLoaderRate(graph, fetches)) {
+    if (rate->is_sure) return std::nullopt;
+    few.count = 2;
+    return few;
+  }
+  if (few.count == 0) {
+    if (!waits.before || calls >= kMadeAhead) return std::nullopt;
+    few.before = RecordedLength(graph, fetches[*waits.before]);
+    return few;
+  }
+  if (few.count > 1 || few.share <= kHardlyEver) return std::nullopt;
+  const auto place = std::ranges::find(waits.counted, waits.usual[0]) - waits.counted.begin();
+  const size_t ahead = static_cast<size_t>(place), behind = calls - 1 - ahead;
+  if (std::min(ahead, behind) >= kMadeAhead) return std::nullopt;
+  return few;
 }
 
 bool HasWorkers(const Graph& graph, const Fetch& fetch) {

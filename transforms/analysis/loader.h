@@ -89,9 +89,28 @@ struct LoaderRate {
 };
 // The mean between the first and the last call that waited as calls usually do, at least half as
 // long as the mean: what lay ready when the window began says nothing of how fast more are made.
-// Of it from one such call to the next without a stall in between (HeldUpBetween()). None when no
-// two did, or when calls take less than a fiftieth of it: they receive what is ready.
+// Of it from one such call to the next without a stall in between (HeldUpBetween()). Where one
+// waited alone, that before the first that counts is the other, if it did, too. None when no two
+// did, or when calls take less than a fiftieth of it: they receive what is ready.
 std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches);
+// Batches that loader processes may have made ahead: two for each (PyTorch's default), of four.
+inline constexpr size_t kMadeAhead = 8;
+// Waits for loader processes that are too few to tell how often steps wait: what a GPU or a host
+// that is done sooner brings nobody knows.
+// Above this share of the time no prediction is of more than low confidence (chosen, as for other
+// doubts about a tenth).
+inline constexpr double kMostFewWaits = 0.1;
+struct FewWaits {
+  size_t count = 0;  // 2: there is a FindLoaderRate(), which is not sure; one may not count
+  Duration time;     // of those in steps that count, together
+  double share = 0;  // the same of the time of these steps
+  // With a count of 0: how long the call before the first that counts waited.
+  Duration before;
+};
+// None where next() makes its batches itself, where waits tell a rate that is sure or take less
+// than a twentieth of the time, and where kMadeAhead batches lay ready on both sides of the only
+// one (of none: in the steps that count), which came late.
+std::optional<FewWaits> FindFewWaits(const Graph& graph, const std::vector<Fetch>& fetches);
 // True when loader processes make the batches, as far as names tell: next() only waits for them.
 bool HasWorkers(const Graph& graph, const Fetch& fetch);
 // True when names tell that next() makes the batch itself.

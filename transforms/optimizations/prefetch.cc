@@ -101,8 +101,7 @@ class Prefetch {
     }
     DD_RETURN_IF_ERROR(FindWork());
     if (!fetches_.empty()) TellRates();
-    const double busy = BusyWorkers();
-    Slow(busy);
+    Slow(BusyWorkers());
     ShareCores();
     MoveToWorkers();
     return absl::OkStatus();
@@ -128,20 +127,21 @@ class Prefetch {
     if (params_["recorded"] == 0 && !HasWorkers(graph(), fetches_[0])) return absl::OkStatus();
     made_ =
         edit_.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kData; });
+    if (const auto few = FindFewWaits(graph(), fetches_); few && few->count > 0) {
+      return MakeStatus(
+          absl::StatusCode::kFailedPrecondition,
+          {.code = "E0605",
+           .what = fmt::format("prefetch: the recorded run waits for its loader workers in {} only",
+                               few->count == 1 ? "one step" : "two steps"),
+           .why = "whether they are that slow, or batches came late, so few waits do not tell",
+           .fix = "record more steps"});
+    }
     if (made_.empty() && FindsBatchesReady(graph(), fetches_)) {
       DD_RETURN_IF_ERROR(CheckNotFewer());
       edit_.changes().notes.push_back("the recorded run has loader workers already, and " +
                                       HowOften());
       fetches_.clear();
       return absl::OkStatus();
-    }
-    if (const auto rate = FindLoaderRate(graph(), fetches_); rate && !rate->is_sure) {
-      return MakeStatus(
-          absl::StatusCode::kFailedPrecondition,
-          {.code = "E0605",
-           .what = "prefetch: the recorded run waits for its loader workers in two steps only",
-           .why = "whether they are that slow, or two batches came late, two waits do not tell",
-           .fix = "record more steps"});
     }
     if (params_["recorded"] == 0) {
       return MakeStatus(
