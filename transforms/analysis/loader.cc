@@ -260,7 +260,7 @@ std::optional<FewWaits> FindFewWaits(const Graph& graph, const std::vector<Fetch
   const Waits waits = FindWaits(graph, fetches);
   const size_t calls = waits.counted.size();
   FewWaits few = {.count = waits.usual.size(), .time = {}, .share = 0, .before = {}};
-  if (calls == 0) return std::nullopt;
+  if (calls < 2) return std::nullopt;
   for (size_t k : waits.usual) few.time += RecordedLength(graph, fetches[k]);
   const Duration steps = FetchPeriod(graph, fetches) * static_cast<int64_t>(calls);
   few.share = steps > Duration{} ? std::min(few.time.seconds() / steps.seconds(), 1.0) : 0;

@@ -107,9 +107,9 @@ struct FewWaits {
   // With a count of 0: how long the call before the first that counts waited.
   Duration before;
 };
-// None where next() makes its batches itself, where waits tell a rate that is sure or take less
-// than a twentieth of the time, and where kMadeAhead batches lay ready on both sides of the only
-// one (of none: in the steps that count), which came late.
+// None where one call counts, where next() makes its batches itself, where waits tell a rate that
+// is sure or take less than a twentieth of the time, and where kMadeAhead batches lay ready on both
+// sides of the only one (of none: in the steps that count), which came late.
 std::optional<FewWaits> FindFewWaits(const Graph& graph, const std::vector<Fetch>& fetches);
 // True when loader processes make the batches, as far as names tell: next() only waits for them.
 bool HasWorkers(const Graph& graph, const Fetch& fetch);
