@@ -40,7 +40,9 @@ class Compared {
   std::vector<ClockOffset> Offsets() {
     std::vector<ClockOffset> all;
     for (auto& [gpu, found] : found_) {
-      const auto late = Late(found), early = Early(found);
+      auto late = Late(found), early = Early(found);
+      if (late && !MayBeLate(gpu, *late)) late.reset();
+      if (early && !MayBeEarly(found, *early)) early.reset();
       if (late.has_value() == early.has_value()) continue;
       ClockOffset offset{.rank = gpu.first, .device = gpu.second};
       if (late) {
@@ -81,6 +83,25 @@ class Compared {
     // No copy of another stream is mistaken for one that was waited for here.
     if (!whole.empty()) most = std::max(most.value_or(Duration{}), std::ranges::min(whole));
     return most;
+  }
+
+  // Correlated with the calls of others, say: then times that would be set would be impossible,
+  // too.
+  bool MayBeLate(Gpu gpu, Duration late) {
+    size_t impossible = 0;
+    for (const GpuOp& op : b_.ops) {
+      const Lane& lane = b_.trace.lanes[op.lane.index()];
+      if (Gpu(lane.rank, lane.device) != gpu || op.call_index == Builder::kNone) continue;
+      impossible += op.start - late < b_.calls[op.call_index].start;
+    }
+    const auto launched = static_cast<double>(found_[gpu].launched);
+    return static_cast<double>(impossible) <= kEarlyShare * launched;
+  }
+
+  static bool MayBeEarly(const Found& found, Duration early) {
+    const auto still_may = [&](Duration d) { return d + early <= Duration{}; };
+    return std::ranges::all_of(found.behind, still_may) &&
+           std::ranges::all_of(found.whole, still_may);
   }
 
   static std::optional<Duration> Early(const Found& found) {

@@ -12,7 +12,8 @@ namespace daydream {
 
 // Late: a copy to the host ends after the call that waited for it returned. Early: an operation
 // starts before the call that launched it. Only where most copies, or one of a hundred operations,
-// are out by about as much, and never both. Those GPUs that are off. REQUIRES: calls and operations
+// are out by about as much, never both, and only where no other time would become impossible. Those
+// GPUs that are off. REQUIRES: calls and operations
 // are there (AddStreams()). O(calls + operations).
 std::vector<ClockOffset> FindClockOffsets(const Builder& b);
 

@@ -104,8 +104,7 @@ class Walk {
     const bool beside =
         task.overlaps && b.task == task.lane_prev && g_.lane(task.lane).order == LaneOrder::kFixed;
     const Point before{b.task, beside ? Anchor::kStart : Anchor::kEnd};
-    const TaskId owner = beside ? t : b.task;
-    BackTo(TimeOf(before), owner, Rule::kLaneOrder, true, ResourceOf(g_.task(b.task).kind));
+    BackTo(TimeOf(before), t, Rule::kLaneOrder, true, ResourceOf(g_.task(b.task).kind));
     return before;
   }
 

@@ -22,7 +22,7 @@ Resource ResourceOfLag(Rule rule, TaskKind delayed);
 // to be done is on the path.
 struct PathSegment {
   Instant begin, end;
-  TaskId task;       // whose work or gap it is, or the task that an edge's lag leads to
+  TaskId task;       // whose work it is, or the task that a lag leads to
   Rule rule;         // kLaneOrder for work and gaps, the edge's rule for lags
   bool lag = false;  // true: hardware latency or gap, not work
   Resource resource;

@@ -48,9 +48,6 @@ class LimiterNames {
     if (s.lag && s.rule != Rule::kLaneOrder) return LagName(s.rule);
     // The host's work of it, and its wait for the workers.
     if (s.resource == Resource::kData && task.kind != TaskKind::kData) return "data loading";
-    if (s.lag && (task.kind == TaskKind::kCall || task.kind == TaskKind::kWait)) {
-      return "host work";  // between the call and what comes next
-    }
     switch (task.kind) {
       case TaskKind::kCall:
       case TaskKind::kWait:

