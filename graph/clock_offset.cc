@@ -76,12 +76,13 @@ class Compared {
   }
 
   static std::optional<Duration> Late(const Found& found) {
-    const std::vector<Duration> late = Positive(found.behind), whole = Positive(found.whole);
+    const std::vector<Duration> late = Positive(found.behind);
     const double least = kLateShare * static_cast<double>(found.behind.size());
     std::optional<Duration> most;
     if (static_cast<double>(late.size()) >= least) most = MostAlike(late);
-    // No copy of another stream is mistaken for one that was waited for here.
-    if (!whole.empty()) most = std::max(most.value_or(Duration{}), std::ranges::min(whole));
+    // No copy of another stream is mistaken for one that was waited for here: where all are out.
+    const Duration whole = found.whole.empty() ? Duration{} : std::ranges::min(found.whole);
+    if (whole > Duration{}) most = std::max(most.value_or(Duration{}), whole);
     return most;
   }
 

@@ -10,11 +10,11 @@
 
 namespace daydream {
 
-// Late: a copy to the host ends after the call that waited for it returned. Early: an operation
-// starts before the call that launched it. Only where most copies, or one of a hundred operations,
-// are out by about as much, never both, and only where no other time would become impossible. Those
-// GPUs that are off. REQUIRES: calls and operations
-// are there (AddStreams()). O(calls + operations).
+// Late: a copy to the host, or all that was launched, ends after the call that waited for it
+// returned. Early: an operation starts before the call that launched it. Only where one of twenty
+// such copies, all such waits, or one of a hundred operations, are out by about as much, never
+// both, and only where no other time would become impossible. Those GPUs that are off. REQUIRES:
+// calls and operations are there (AddStreams()). O(calls + operations).
 std::vector<ClockOffset> FindClockOffsets(const Builder& b);
 
 // The trace with the GPU's side moved by that much. O(rows).

@@ -32,36 +32,33 @@ Launches Within(Launches launches, Instant begin, Instant end) {
   return first < last ? Launches(first, last) : Launches();
 }
 
-// Whether `between` is what `step` launches, once or several times.
-bool Repeats(Launches between, Launches step) {
-  if (step.empty()) return false;
-  const size_t times = (between.size() + step.size() / 2) / step.size();
+// How many of `some` are launched by `step`, so many times over, too.
+size_t Alike(Launches some, Launches step, size_t times) {
   absl::flat_hash_map<uint64_t, size_t> left;
   for (const Launch& l : step) left[l.what] += times;
   size_t alike = 0;
-  for (const Launch& l : between) {
+  for (const Launch& l : some) {
     const auto it = left.find(l.what);
     if (it == left.end() || it->second == 0) continue;
     --it->second;
     ++alike;
   }
+  return alike;
+}
+
+// Whether `between` is what `step` launches, once or several times.
+bool Repeats(Launches between, Launches step) {
+  if (step.empty()) return false;
+  const size_t times = (between.size() + step.size() / 2) / step.size();
   const double most = static_cast<double>(std::max(between.size(), times * step.size()));
-  return static_cast<double>(alike) >= kAlike * most;
+  return static_cast<double>(Alike(between, step, times)) >= kAlike * most;
 }
 
 // Whether what `some` launches is a part of what `step` does, or more than one of it.
 bool IsMadeOf(Launches some, Launches step) {
   if (some.empty() || step.empty()) return false;
   const size_t times = (some.size() + step.size() - 1) / step.size();
-  absl::flat_hash_map<uint64_t, size_t> left;
-  for (const Launch& l : step) left[l.what] += times;
-  const auto alike = std::ranges::count_if(some, [&](const Launch& l) {
-    const auto it = left.find(l.what);
-    if (it == left.end() || it->second == 0) return false;
-    --it->second;
-    return true;
-  });
-  return static_cast<double>(alike) >= kAlike * static_cast<double>(some.size());
+  return static_cast<double>(Alike(some, step, times)) >= kAlike * static_cast<double>(some.size());
 }
 
 // Around the only mark: pieces of steps of which no mark is whole.

@@ -319,7 +319,7 @@ class Findings {
                "so much {}",
                o.device, Time(Duration{std::abs(o.late.ns)}), late ? "behind" : "ahead of",
                FormatCount(o.impossible), FormatCount(o.seen),
-               late ? "things that calls waited for end after these returned"
+               late ? "waits return before what they wait for has ended"
                     : "operations start before the call that launched them",
                late ? "earlier" : "later"),
            .where = {},
