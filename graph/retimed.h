@@ -18,4 +18,14 @@ void ForEachRetimed(const Graph& graph, Each each) {
   }
 }
 
+// What the tasks of a copy take less (negative) or more than those of `recorded`.
+inline Duration RetimedBy(const Graph& recorded, const Graph& copy) {
+  Duration by;
+  ForEachRetimed(copy, [&](TaskId t) {
+    const Task &was = recorded.task(t), &is = copy.task(t);
+    by += is.duration - was.duration + (is.gap - was.gap);
+  });
+  return by;
+}
+
 }  // namespace daydream

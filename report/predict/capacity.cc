@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 namespace daydream {
+namespace {
 
 void WarnOfCapacity(const MemoryProfile& recorded, Prediction& p) {
   const std::optional<uint64_t> capacity = p.changes.capacity;
@@ -19,6 +20,17 @@ void WarnOfCapacity(const MemoryProfile& recorded, Prediction& p) {
         "{:.0f} GB of memory instead of {:.0f}: whether the program fits is not known",
         static_cast<double>(*capacity) * 1e-9, static_cast<double>(recorded.capacity) * 1e-9));
   }
+}
+
+}  // namespace
+
+void TellMemory(const MemoryProfile& recorded, Prediction& p) {
+  p.memory_change = SumOfChanges(p.changes.memory);
+  if (recorded.known()) {
+    p.peak = AfterChanges(recorded, p.changes.memory);
+    if (p.changes.capacity.has_value()) p.peak->capacity = *p.changes.capacity;
+  }
+  WarnOfCapacity(recorded, p);
 }
 
 }  // namespace daydream

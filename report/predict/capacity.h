@@ -1,11 +1,13 @@
-// Whether what a scenario takes fits into the memory that it says.
+// What a scenario makes of the peak of memory, and whether that fits.
 #pragma once
 
 #include "report/predict/what_if.h"
 
 namespace daydream {
 
-// Adds a warning where it does not, or where that is not known of a smaller memory than `recorded`.
-void WarnOfCapacity(const MemoryProfile& recorded, Prediction& p);
+// Fills peak and memory_change of `p` from its changes; without a peak of the recording only the
+// changes themselves are known. Adds a warning where the memory that the scenario says does not
+// hold the peak, or where that is not known of a smaller memory than `recorded`.
+void TellMemory(const MemoryProfile& recorded, Prediction& p);
 
 }  // namespace daydream

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "costmodel/device.h"
+#include "graph/retimed.h"
 #include "report/parallel.h"
 #include "report/predict/capacity.h"
 #include "report/predict/check_steps.h"
@@ -73,8 +74,7 @@ class Predictor {
       p_.left_out.clear();
       return std::move(p_);
     }
-    FindMemory();
-    WarnOfCapacity(base_.memory, p_);
+    TellMemory(base_.memory, p_);
     if (options_.per_example && p_.changes.samples > 0) scale_ = 1 / p_.changes.samples;
     const Duration played = p_.step, per_example = played.Scaled(scale_);
     p_.simulated = per_example;
@@ -136,14 +136,6 @@ class Predictor {
     for (Duration& d : p_.steps) d = d.Scaled(AsDouble(p_.step) / AsDouble(played));
   }
 
-  // Without a peak of the baseline only the changes themselves are known.
-  void FindMemory() {
-    p_.memory_change = SumOfChanges(p_.changes.memory);
-    if (!base_.memory.known()) return;
-    p_.peak = AfterChanges(base_.memory, p_.changes.memory);
-    if (p_.changes.capacity.has_value()) p_.peak->capacity = *p_.changes.capacity;
-  }
-
   void TellThroughput() {
     const double samples = p_.changes.samples;
     if (samples == 1 || !(samples > 0) || p_.step <= Duration{} || options_.per_example) return;
@@ -183,7 +175,11 @@ class Predictor {
       return absl::OkStatus();
     };
     DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note, begun_.columns(), Notes()));
-    if (graph.structure() != GraphCopies::kStructure) out.own = std::make_unique<Replays>(graph);
+    if (graph.structure() != GraphCopies::kStructure) {
+      out.own = std::make_unique<Replays>(graph);
+    } else if (options_.retimed) {
+      p_.retimed_by = RetimedBy(*base_.graph, graph);
+    }
     if (graph.wiring() == 0) graph.ShareFacts(std::make_shared<GraphFacts>());
     out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
     DD_RETURN_IF_ERROR(FindStep(out));

@@ -137,6 +137,9 @@ struct Prediction {
   // What it can save at the most of the recorded step (report/predict/most_saved.h): of predictions
   // that save less than was asked for. Not known: Duration::Max().
   Duration can_save = Duration::Max();
+  // What all tasks together take less (negative) or more, where nothing but times was set. Only
+  // where it was asked for (WhatIfOptions::retimed).
+  std::optional<Duration> retimed_by;
   BoundBy path;     // critical path per step, by resource
   Changes changes;  // of all applications together; notes and warnings in it too
 };
@@ -160,6 +163,7 @@ struct WhatIfOptions {
   // Somebody reads Prediction::path. Without, none is looked for where sums tell that the host
   // bounds the step (report/predict/host_bound.h).
   bool path = true;
+  bool retimed = false;  // fill Prediction::retimed_by
   // Times of kernels instead of steps (report/predict/kernel_time.h), everywhere: `replay` is then
   // MeasuredKernelTimes(), and causes are one for each optimization.
   bool kernel_time = false;

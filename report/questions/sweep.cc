@@ -14,9 +14,9 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFirstLine = "daydream-sweep 8";
+constexpr std::string_view kFirstLine = "daydream-sweep 9";
 constexpr std::string_view kFormat = "daydream-sweep ";  // of any version
-constexpr size_t kFields = 14;                           // of a row
+constexpr size_t kFields = 15;                           // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
 
 template <class T>
@@ -227,11 +227,12 @@ std::string FormatSweepHead(const SweepHead& head) {
 }
 
 std::string FormatSweepRow(const SweepRow& r) {
-  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index, r.step.ns,
-                     OptionalText(r.low), OptionalText(r.high), r.bound ? 1 : 0, Name(r.confidence),
-                     r.memory.has_value() ? fmt::format("{}", *r.memory) : "-", r.examples,
-                     Field(r.left_out), Field(r.code), Field(r.error), PeriodsText(r.steps),
-                     OptionalText(r.least_speedup), OptionalText(r.most_speedup));
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index,
+                     r.step.ns, OptionalText(r.low), OptionalText(r.high), r.bound ? 1 : 0,
+                     Name(r.confidence), r.memory.has_value() ? fmt::format("{}", *r.memory) : "-",
+                     r.examples, Field(r.left_out), Field(r.code), Field(r.error),
+                     PeriodsText(r.steps), OptionalText(r.least_speedup),
+                     OptionalText(r.most_speedup), r.between ? 1 : 0);
 }
 
 std::optional<SweepRow> ParseSweepRow(std::string_view line) {
@@ -242,10 +243,11 @@ std::optional<SweepRow> ParseSweepRow(std::string_view line) {
       !ReadOptional(f[3], r.high) || (f[4] != "0" && f[4] != "1") ||
       !ReadOptional(f[6], r.memory) || !ReadRatio(f[7], r.examples) ||
       !ReadPeriods(f[11], r.steps) || !ReadSpeedup(f[12], r.least_speedup) ||
-      !ReadSpeedup(f[13], r.most_speedup)) {
+      !ReadSpeedup(f[13], r.most_speedup) || (f[14] != "0" && f[14] != "1")) {
     return std::nullopt;
   }
   r.bound = f[4] == "1";
+  r.between = f[14] == "1";
   bool known = false;
   for (Confidence c : {Confidence::kMeasured, Confidence::kGiven, Confidence::kHigh,
                        Confidence::kMedium, Confidence::kLow}) {
@@ -323,7 +325,7 @@ uint64_t HashOf(const Graph& graph) {
 struct SweepRunner::Impl {
   Baseline base;
   const ReplayCheck& replay;
-  WhatIfOptions options;
+  WhatIfOptions options, without_interval;
 };
 
 SweepRunner::SweepRunner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -333,14 +335,19 @@ SweepRunner::~SweepRunner() = default;
 absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const ReplayCheck& replay,
                                               const WhatIfOptions& options) {
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
-  WhatIfOptions quick = options;
-  quick.explain = quick.why = quick.path = false;
-  return SweepRunner(std::make_unique<Impl>(
-      Impl{MakeBaseline(built.graph, timeline, quick), replay, std::move(quick)}));
+  WhatIfOptions asked = options;
+  asked.explain = asked.why = asked.path = false;
+  asked.retimed = true;
+  Baseline base = MakeBaseline(built.graph, timeline, asked);
+  WhatIfOptions quick = asked;
+  quick.intervals = false;
+  return SweepRunner(
+      std::make_unique<Impl>(Impl{std::move(base), replay, std::move(asked), std::move(quick)}));
 }
 
 Duration SweepRunner::baseline() const { return impl_->base.step; }
 const std::vector<Duration>& SweepRunner::steps() const { return impl_->base.steps; }
+bool SweepRunner::intervals() const { return impl_->options.intervals; }
 
 SweepRow RowOf(size_t index, const JointPrediction& p) {
   if (!p.error.ok()) return RowOfError(index, p.error);
@@ -360,9 +367,11 @@ SweepRow RowOf(size_t index, const JointPrediction& p) {
           .left_out = LeftOut(p.left_out)};
 }
 
-SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario) const {
-  const Prediction p = Predict(impl_->base, impl_->replay, scenario, impl_->options);
-  if (!p.error.ok()) return RowOfError(index, p.error);
+PlayedRow SweepRunner::Play(size_t index, const std::vector<Application>& scenario,
+                            bool interval) const {
+  const WhatIfOptions& options = interval ? impl_->options : impl_->without_interval;
+  const Prediction p = Predict(impl_->base, impl_->replay, scenario, options);
+  if (!p.error.ok()) return {RowOfError(index, p.error), std::nullopt};
   SweepRow row{.index = index};
   row.step = p.step;
   row.steps = p.steps;
@@ -377,7 +386,7 @@ SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario
     row.examples = std::clamp(p.throughput_gain / p.speedup, 1e-6, 1e6);
   }
   row.left_out = LeftOut(p.left_out);
-  return row;
+  return {std::move(row), p.retimed_by};
 }
 
 }  // namespace daydream

@@ -48,6 +48,7 @@ struct SweepRow {
   std::optional<int64_t> memory;  // change of the peak, in bytes
   double examples = 1;            // that a step handles, against the recorded one
   std::string left_out;           // parts that found nothing to change: "amp, prefetch(2)"
+  bool between = false;           // its interval lies between those of rows that were played
   std::string code, error;        // not empty: it could not be predicted
   bool operator==(const SweepRow&) const = default;
 
@@ -89,6 +90,12 @@ uint64_t HashOf(std::string_view text, uint64_t hash);
 // The row of a scenario on ranks that are played together. What memory becomes is not known.
 SweepRow RowOf(size_t index, const JointPrediction& p);
 
+// A row and what else it takes to look at rows side by side.
+struct PlayedRow {
+  SweepRow row;
+  std::optional<Duration> retimed_by;  // Prediction::retimed_by
+};
+
 // Predicts rows. Run() may be called from several threads.
 class SweepRunner {
  public:
@@ -100,7 +107,13 @@ class SweepRunner {
 
   Duration baseline() const;
   const std::vector<Duration>& steps() const;  // of it
-  SweepRow Run(size_t index, const std::vector<Application>& scenario) const;
+  bool intervals() const;                      // WhatIfOptions::intervals
+  // What whatif says about this scenario.
+  SweepRow Run(size_t index, const std::vector<Application>& scenario) const {
+    return Play(index, scenario, intervals()).row;
+  }
+  // The same with or without its interval.
+  PlayedRow Play(size_t index, const std::vector<Application>& scenario, bool interval) const;
 
  private:
   struct Impl;

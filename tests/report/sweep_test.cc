@@ -100,7 +100,8 @@ SweepRow Row(size_t index) {
           .confidence = Confidence::kMedium,
           .memory = -5,
           .examples = index == 1 ? 1.0 / 3 : 1,
-          .left_out = index == 1 ? "amp, prefetch(2)" : ""};
+          .left_out = index == 1 ? "amp, prefetch(2)" : "",
+          .between = index == 1};
 }
 
 TEST(SweepRows, ReadBackAsTheyWereWritten) {
@@ -191,14 +192,16 @@ TEST(SweepRows, DamagedLinesAreRefusedWithTheirPlace) {
   const std::string head = FormatSweepHead({});
   const uint64_t seal = SealOfRows(head);
   EXPECT_TRUE(
-      ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-", seal), "j").ok());
+      ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-\t0", seal), "j").ok());
   for (const char* line :
-       {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-",
-        "1\t1\t-\t-\t2\thigh\t-\t1\t\t\t\t\t-\t-", "1\t-1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-",
-        "1\t1\t-\t-\t0\tsure\t-\t1\t\t\t\t\t-\t-", "1\t1\tx\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-",
-        "1\t1\t-\t-\t0\thigh\t-\t0\t\t\t\t\t-\t-", "1\t1\t-\t-\t0\thigh\t-\tnan\t\t\t\t\t-\t-",
-        "1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t1 x\t-\t-", "1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-1\t-",
-        "99999999999999999999\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-"}) {
+       {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-\t0",
+        "1\t1\t-\t-\t2\thigh\t-\t1\t\t\t\t\t-\t-\t0", "1\t-1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-\t0",
+        "1\t1\t-\t-\t0\tsure\t-\t1\t\t\t\t\t-\t-\t0", "1\t1\tx\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-\t0",
+        "1\t1\t-\t-\t0\thigh\t-\t0\t\t\t\t\t-\t-\t0",
+        "1\t1\t-\t-\t0\thigh\t-\tnan\t\t\t\t\t-\t-\t0",
+        "1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t1 x\t-\t-\t0",
+        "1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-1\t-\t0", "1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-\t2",
+        "99999999999999999999\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-\t0"}) {
     auto read = ParseSweep(head + SealLine(line, seal), "j");
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_EQ(DiagnosticOf(read.status()).where.substr(0, 2), "j:");

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 
+#include "report/questions/dense_sweep.h"
 #include "report/questions/pareto.h"
 #include "report/text/format.h"
 #include "tools/command.h"
@@ -185,15 +186,19 @@ class Sweep {
     result_.head.step_name = in.replay.step_name();
     result_.head.steps = runner.steps();
     result_.head.findings = in.findings;
-    DD_ASSIGN_OR_RETURN(const Exit exit,
-                        RunRows(*in.trace, HashOf(in.built.graph), shard,
-                                [&](size_t i) { return runner.Run(i, scenarios_[i]); }));
+    DenseSweep rows(runner, result_.plan.points, scenarios_);
+    DD_ASSIGN_OR_RETURN(
+        const Exit exit,
+        RunRows(
+            *in.trace, HashOf(in.built.graph), shard, [&](size_t i) { return rows.Run(i); },
+            [&](std::vector<size_t>& todo) { rows.PutInTurn(todo); }));
     if (world_.first()) WarnAboutReplay(in.replay, session_);
     return exit;
   }
 
  private:
   using MakeRow = std::function<SweepRow(size_t)>;
+  using PutInTurn = std::function<void(std::vector<size_t>&)>;
 
   absl::Status RefuseRows(const absl::Status& off, const ReplayCheck* replay,
                           const std::vector<Finding>& findings, const Shard& shard) {
@@ -225,7 +230,7 @@ class Sweep {
   }
 
   absl::StatusOr<Exit> RunRows(const Trace& trace, uint64_t graphs, const Shard& shard,
-                               const MakeRow& make) {
+                               const MakeRow& make, const PutInTurn& put_in_turn = {}) {
     files_.emplace(scenarios_);
     result_.head.parts =
         SweepParts(trace, graphs, args_, FlagsOf(kSweepCommand), FlagsBesideRows(), *files_);
@@ -233,6 +238,7 @@ class Sweep {
     std::vector<size_t> todo;
     for (size_t i = shard.first; i < scenarios_.size(); i += shard.of) todo.push_back(i);
     if (world_.first()) DD_RETURN_IF_ERROR(Resume(todo));
+    if (put_in_turn) put_in_turn(todo);
     DD_RETURN_IF_ERROR(world_.Agree(result_.head.key));
     DD_RETURN_IF_ERROR(Work(make, todo));
     if (world_.first()) DD_RETURN_IF_ERROR(WriteSweep(result_, args_, session_));
@@ -404,7 +410,9 @@ const Command kSweepCommand = {
         R"(A value of --opt may be a range or a list; several of them are crossed:
   1..8   1..16*2   10GB/s..25GB/s+5GB/s   {bf16,fp16}   {1,2,8..32+8}
 Each row is what whatif says about that scenario; ranks of a folder are played together. A row
-that cannot be predicted carries its error and does not stop the others.
+that cannot be predicted carries its error and does not stop the others. Of 64 values or more
+that only set times, most intervals are not played: they lie between those of neighbours, within
+a thousandth of the step, and say so ("interval_between" in JSON).
 
 With --journal a sweep that was killed goes on where it was. --shard splits it for job
 arrays; `sweep merge` puts the journals of all shards together. Where MPI was there when

@@ -195,6 +195,14 @@ bool IsMatrix(const std::vector<SweepAxis>& axes) {
          axes[1].values.size() > 1;
 }
 
+// Whose intervals were not played.
+std::string BetweenLine(std::span<const SweepRow* const> rows) {
+  const auto between = std::ranges::count_if(rows, [](const SweepRow* r) { return r->between; });
+  if (between == 0) return "";
+  return Wrapped(fmt::format("{} of {} intervals lie between those of neighbours that were played",
+                             FormatCount(static_cast<size_t>(between)), FormatCount(rows.size())));
+}
+
 std::string Best(const SweepResult& result, size_t sweep, TimeUnit wish) {
   const std::vector<const SweepRow*> rows = RowsOf(result, sweep);
   const SweepRow* best = nullptr;
@@ -239,7 +247,7 @@ std::string SweepTables(const SweepResult& result, const Session& session) {
                   : LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep],
                               Errors::kBelow, wish)
                             .Text(style) +
-                        ErrorLines(RowsOf(result, sweep));
+                        ErrorLines(RowsOf(result, sweep)) + BetweenLine(RowsOf(result, sweep));
     out += Best(result, sweep, wish);
   }
   if (result.pareto.empty()) return out;
@@ -308,6 +316,7 @@ void WriteSweepRows(const SweepResult& result, JsonWriter& json) {
     } else {
       json.Null();
     }
+    if (r.between) json.Key("interval_between").Bool(true);
     json.Key("speedup_interval");
     if (r.least_speedup.has_value()) {
       json.BeginInlineArray().Rounded(*r.least_speedup, 6).Rounded(*r.most_speedup, 6).EndArray();

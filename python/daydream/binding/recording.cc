@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 #include "report/host_table.h"
 #include "report/parallel.h"
+#include "report/questions/dense_sweep.h"
 #include "report/questions/sweep.h"
 #include "report/summary.h"
 #include "simulator/simulate.h"
@@ -204,9 +206,13 @@ absl::StatusOr<std::string> Recording::Sweep(const std::vector<std::string>& spe
   result.head.measured = in_.replay.measured;
   result.head.baseline = runner.baseline();
   result.rows.resize(scenarios.size());
+  DenseSweep rows(runner, result.plan.points, scenarios);
+  std::vector<size_t> todo(scenarios.size());
+  std::iota(todo.begin(), todo.end(), size_t{0});
+  rows.PutInTurn(todo);
   std::mutex one_at_a_time;
-  ForEachParallel(scenarios.size(), session.jobs(), [&](size_t i) {
-    result.rows[i] = runner.Run(i, scenarios[i]);
+  ForEachParallel(todo.size(), session.jobs(), [&](size_t k) {
+    result.rows[todo[k]] = rows.Run(todo[k]);
     if (!progress) return;
     std::lock_guard lock(one_at_a_time);
     progress();

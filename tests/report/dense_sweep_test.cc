@@ -1,0 +1,115 @@
+// Many values of one parameter: intervals between those of neighbours
+// (report/questions/dense_sweep).
+#include "report/questions/dense_sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <ranges>
+
+#include "tests/example_graph.h"
+
+namespace daydream {
+namespace {
+
+// A sweep of an example, as the command makes it.
+class Swept {
+ public:
+  Swept(const std::string& example, const std::string& spec, bool intervals = true)
+      : built_(Example(example)),
+        replay_(CheckReplay(built_, nullptr).value()),
+        plan_(PlanSweep(std::span(&spec, 1)).value()),
+        runner_(SweepRunner::Make(built_, replay_, {.intervals = intervals}).value()) {
+    for (const SweepPoint& p : plan_.points) scenarios.push_back(ParseScenario(p.spec).value());
+  }
+
+  DenseSweep Dense() const { return {runner_, plan_.points, scenarios}; }
+  std::vector<SweepRow> Rows() const {
+    DenseSweep dense = Dense();
+    std::vector<SweepRow> rows;
+    for (size_t i = 0; i < scenarios.size(); ++i) rows.push_back(dense.Run(i));
+    return rows;
+  }
+  SweepRow Played(size_t i) const { return runner_.Run(i, scenarios[i]); }
+
+ private:
+  BuiltGraph built_;
+  ReplayCheck replay_;
+  SweepPlan plan_;
+  SweepRunner runner_;
+
+ public:
+  std::vector<std::vector<Application>> scenarios;
+};
+
+size_t CountBetween(const std::vector<SweepRow>& rows) {
+  return static_cast<size_t>(std::ranges::count_if(rows, &SweepRow::between));
+}
+
+double Off(double a, double b) { return std::fabs(a / b - 1); }
+
+void ExpectRowsAreWhatWhatIfSays(const Swept& sweep) {
+  for (const SweepRow& row : sweep.Rows()) {
+    SweepRow played = sweep.Played(row.index);
+    if (row.between) {
+      EXPECT_LE(Off(row.low->seconds(), played.low->seconds()), 0.001) << row.index;
+      EXPECT_LE(Off(row.high->seconds(), played.high->seconds()), 0.001) << row.index;
+      EXPECT_LE(Off(*row.least_speedup, *played.least_speedup), 0.001) << row.index;
+      EXPECT_LE(Off(*row.most_speedup, *played.most_speedup), 0.001) << row.index;
+      played.low = row.low, played.high = row.high, played.between = true;
+      played.least_speedup = row.least_speedup, played.most_speedup = row.most_speedup;
+    }
+    EXPECT_EQ(row, played) << row.index;
+  }
+}
+
+TEST(DenseSweep, RowsAreWhatWhatIfSaysAndIntervalsAreToAThousandth) {
+  for (const char* example : {"resnet50", "launch-bound"}) {
+    SCOPED_TRACE(example);
+    const Swept sweep(example, "speedup(kernel:.,1.05..4.05+0.025)");
+    ExpectRowsAreWhatWhatIfSays(sweep);
+    const size_t between = CountBetween(sweep.Rows());
+    EXPECT_GT(between, sweep.scenarios.size() / 2);
+    EXPECT_LT(between, sweep.scenarios.size());
+  }
+}
+
+TEST(DenseSweep, EveryLineOfACrossedSweepIsDenseByItself) {
+  const Swept sweep("launch-bound", "speedup(class:gemm,{1.5,3}),speedup(kernel:.,1.1..1.75+0.01)");
+  ASSERT_EQ(sweep.scenarios.size(), 2 * 66U);
+  ExpectRowsAreWhatWhatIfSays(sweep);
+  std::vector<SweepRow> rows = sweep.Rows();
+  EXPECT_FALSE(rows[0].between);
+  EXPECT_FALSE(rows[65].between);
+  EXPECT_FALSE(rows[66].between);
+  EXPECT_GT(CountBetween(rows), 0U);
+}
+
+TEST(DenseSweep, RowsAreTheSameWhateverElseIsAskedFor) {
+  const Swept sweep("resnet50", "speedup(kernel:.,1.05..4.05+0.025)");
+  const std::vector<SweepRow> rows = sweep.Rows();
+  for (size_t i = 0; i < rows.size(); i += 7) EXPECT_EQ(sweep.Dense().Run(i), rows[i]) << i;
+  std::vector<size_t> turn;
+  for (size_t i = rows.size(); i-- > 0;) turn.push_back(i);
+  DenseSweep dense = sweep.Dense();
+  dense.PutInTurn(turn);
+  EXPECT_EQ(turn.size(), rows.size());
+  for (size_t i : turn) EXPECT_EQ(dense.Run(i), rows[i]) << i;
+}
+
+TEST(DenseSweep, PlaysAllOfFewValuesAndOfThoseThatChangeMoreThanTimes) {
+  EXPECT_EQ(CountBetween(Swept("resnet50", "speedup(kernel:.,1.05..3.55+0.05)").Rows()), 0U);
+  EXPECT_EQ(CountBetween(Swept("resnet50", "prefetch(1..70)").Rows()), 0U);
+}
+
+TEST(DenseSweep, WithoutIntervalsNoneLieBetween) {
+  const std::vector<SweepRow> rows =
+      Swept("launch-bound", "speedup(kernel:.,1.05..4.05+0.025)", false).Rows();
+  EXPECT_EQ(CountBetween(rows), 0U);
+  EXPECT_TRUE(std::ranges::none_of(rows, [](const SweepRow& r) { return r.low.has_value(); }));
+}
+
+}  // namespace
+}  // namespace daydream
