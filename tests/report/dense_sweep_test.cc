@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
-#include <ranges>
+#include <utility>
 
 #include "tests/example_graph.h"
 
@@ -18,7 +19,9 @@ namespace {
 class Swept {
  public:
   Swept(const std::string& example, const std::string& spec, bool intervals = true)
-      : built_(Example(example)),
+      : Swept(Example(example), spec, intervals) {}
+  Swept(BuiltGraph built, const std::string& spec, bool intervals = true)
+      : built_(std::move(built)),
         replay_(CheckReplay(built_, nullptr).value()),
         plan_(PlanSweep(std::span(&spec, 1)).value()),
         runner_(SweepRunner::Make(built_, replay_, {.intervals = intervals}).value()) {
@@ -74,6 +77,14 @@ TEST(DenseSweep, RowsAreWhatWhatIfSaysAndIntervalsAreToAThousandth) {
     EXPECT_GT(between, sweep.scenarios.size() / 2);
     EXPECT_LT(between, sweep.scenarios.size());
   }
+}
+
+// The straight lines between its neighbours miss by 2 % where kernels stop to matter.
+TEST(DenseSweep, WhereThePathBendsMoreRowsArePlayed) {
+  const auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/tests/data/h200/bert_base.base.ddtrace");
+  const Swept sweep(BuildGraph(trace.value()).value(), "speedup(kernel:.,1.05..10+0.09)");
+  ExpectRowsAreWhatWhatIfSays(sweep);
+  EXPECT_GT(CountBetween(sweep.Rows()), sweep.scenarios.size() / 2);
 }
 
 TEST(DenseSweep, EveryLineOfACrossedSweepIsDenseByItself) {
