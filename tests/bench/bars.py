@@ -8,18 +8,15 @@ with 1 where a bar is missed.
 
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 import page_bars
 import python_bars
+from cost import PROGRAM, ROOT, data, least, run
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "build/release/daydream"
 BENCHES = ROOT / "build/release/tests/bench"
 TRACE = "training/sharded-v100-rank1of2.json.gz"  # 216,000 events
 # When the bars were set, on that trace, as multiples of `gzip -dc` of it (least of four runs).
@@ -27,40 +24,6 @@ WHATIF_THEN, CAUSAL_THEN = 2.0, 7.2
 THOUSAND = "speedup(kernel:.,1.05..10.04+0.009)"  # 1000 points
 MANY_TRACE = "training/recsys-a100-rank3of8.json.gz"  # 112,863 tasks of six steps
 MANY = "speedup(kernel:.,1.05..10.0491+0.0009)"  # 10,000 points
-
-
-def data():
-    """Where the build found the recordings of others, as the tests do."""
-    cache = ROOT / "build/release/CMakeCache.txt"
-    for line in cache.read_text().splitlines() if cache.exists() else []:
-        if line.startswith("DAYDREAM_DATA_DIR:"):
-            return pathlib.Path(line.split("=", 1)[1])
-    return ROOT
-
-
-class Cost:
-    def __init__(self, usage, seconds):
-        self.seconds = seconds  # that passed
-        self.cpu = usage.ru_utime + usage.ru_stime
-        self.memory = usage.ru_maxrss
-        self.faults = usage.ru_minflt
-
-
-def run(command):
-    """The cost of a command, or None where it fails."""
-    begin = time.monotonic()
-    with subprocess.Popen(
-        [str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.monotonic() - begin
-    return Cost(usage, seconds) if process.returncode == 0 else None
-
-
-def least(command, runs):
-    costs = [c for c in (run(command) for _ in range(runs)) if c is not None]
-    return min(costs, key=lambda c: c.cpu) if costs else None
 
 
 class Bars:

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""The measured tables of docs/performance.md and its pictures, of the numbers in docs/performance/*.json.
+
+performance_page.py            writes them
+performance_page.py --check    says what is other than it has to be, and exits with 1
+"""
+
+import difflib
+import json
+import pathlib
+import sys
+
+from growth_picture import COLOURS, picture
+
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "performance.md"
+UNITS = [(1e9, "GB"), (1e6, "MB")]
+
+
+def seconds(value):
+    return "not measured" if value is None else f"{value:.2g} s" if value < 10 else f"{value:.0f} s"
+
+
+def memory(value):
+    if value is None:
+        return "not measured"
+    size, unit = next((u for u in UNITS if value >= u[0]), UNITS[-1])
+    return f"{value / size:.{1 if unit == 'GB' else 0}f} {unit}"
+
+
+def table(head, rows):
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+
+
+def peers(measured):
+    gzip = measured["rows"][0]["cpu_s"]
+
+    def times(row):
+        return "" if row["cpu_s"] is None else f"{row['cpu_s'] / gzip:.2g}"
+
+    rows = [
+        [f"`{r['what']}`" if r["what"].startswith(("gzip", "daydream")) else r["what"],
+         seconds(r["cpu_s"]), times(r), memory(r["memory_bytes"])]
+        for r in measured["rows"]
+    ]
+    about = f"`{measured['file']}`, {measured['machine']}:"
+    return about + "\n\n" + table(["program", "CPU", "times `gzip -dc`", "memory"], rows)
+
+
+def growth(measured):
+    out = [f"Made recordings, {measured['machine']}; CPU of all threads and the peak of memory:"]
+    for axis in dict.fromkeys(r["axis"] for r in measured["rows"]):
+        of_axis = [r for r in measured["rows"] if r["axis"] == axis]
+        names = list(dict.fromkeys(r["what"] for r in of_axis))
+        rows = []
+        for count in dict.fromkeys(r["count"] for r in of_axis):
+            of_count = {r["what"]: r for r in of_axis if r["count"] == count}
+            cells = [f"{seconds(of_count[n]['cpu_s'])}, {memory(of_count[n]['memory_bytes'])}" for n in names]
+            rows.append([f"{count:,}", *cells])
+        out.append(table([axis.replace("scaled", "ranks of one GPU's trace"), *[f"`{n}`" for n in names]], rows))
+    return "\n\n".join(out)
+
+
+def block(page, name, content):
+    """The page with what stands between the two marks of a block replaced."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, rest = page.split(begin)
+    return before + begin + content + "\n" + end + rest.split(end, 1)[1]
+
+
+def wanted():
+    """What each file has to hold, by its path."""
+    page = PAGE.read_text()
+    files = {}
+    for name, made in [("peers", peers), ("growth", growth)]:
+        measured = json.loads((DOCS / "performance" / f"{name}.json").read_text())
+        page = block(page, name, made(measured))
+        if name == "growth":
+            for theme in COLOURS:
+                files[DOCS / "pictures" / f"growth-{theme}.svg"] = picture(measured["rows"], theme)
+    files[PAGE] = page
+    return files
+
+
+def main():
+    off = 0
+    for path, content in wanted().items():
+        is_now = path.read_text() if path.exists() else ""
+        if is_now == content:
+            continue
+        if "--check" not in sys.argv:
+            path.write_text(content)
+            continue
+        off += 1
+        sys.stdout.writelines(
+            difflib.unified_diff(is_now.splitlines(True), content.splitlines(True), str(path), "as measured")
+        )
+    if off:
+        sys.exit("docs/performance.md is not what was measured: tests/bench/performance_page.py writes it")
+
+
+if __name__ == "__main__":
+    main()
