@@ -30,10 +30,13 @@ std::optional<Ends> EndsOf(const PlayedRow& p) {
 
 // Where `at` lies from `a`, 0, to `b`, 1; none: outside.
 std::optional<double> PlaceOf(const PlayedRow& at, const PlayedRow& a, const PlayedRow& b) {
-  if (!at.retimed_by || a.retimed_by == b.retimed_by) return {};
+  if (!at.retimed_by) return {};
+  // Values so near that rounded times are the same.
+  if (at.retimed_by == a.retimed_by) return 0;
+  if (a.retimed_by == b.retimed_by) return {};
   const double place = static_cast<double>((*at.retimed_by - *a.retimed_by).ns) /
                        static_cast<double>((*b.retimed_by - *a.retimed_by).ns);
-  return place > 0 && place < 1 ? std::optional(place) : std::nullopt;
+  return place > 0 && place <= 1 ? std::optional(place) : std::nullopt;
 }
 
 Ends Between(const Ends& a, const Ends& b, double place) {

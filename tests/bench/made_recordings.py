@@ -64,8 +64,9 @@ def rank(path, number, ranks, kernels):
     for i in range(kernels):
         meets = i % 100 == 99
         ids = f'"External id":{i + 1},"correlation":{i + 1}'
-        rows.append(event("cuda_runtime", "cudaLaunchKernel", 1, 1, i * pace, 6, ids))
-        begin = i * pace + 8
+        at = i * pace + number  # no two ranks hold the same events
+        rows.append(event("cuda_runtime", "cudaLaunchKernel", 1, 1, at, 6, ids))
+        begin = at + 8
         end = i * slowest + 700 if meets else begin + 8
         group = (
             ',"Collective name":"allreduce","In msg nelems":33554432,"Out msg nelems":33554432,"dtype":"Half",'

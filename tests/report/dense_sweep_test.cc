@@ -110,6 +110,14 @@ TEST(DenseSweep, RowsAreTheSameWhateverElseIsAskedFor) {
   for (size_t i : turn) EXPECT_EQ(dense.Run(i), rows[i]) << i;
 }
 
+// Kernels of 12 us that are ten times as fast take the same number of nanoseconds at the next
+// value.
+TEST(DenseSweep, ValuesThatRoundToTheSameTimesHaveTheSameInterval) {
+  const Swept sweep("launch-bound", "speedup(kernel:.,1000..1000.0099+0.0001)");
+  ExpectRowsAreWhatWhatIfSays(sweep);
+  EXPECT_GT(CountBetween(sweep.Rows()), sweep.scenarios.size() / 2);
+}
+
 TEST(DenseSweep, PlaysAllOfFewValuesAndOfThoseThatChangeMoreThanTimes) {
   EXPECT_EQ(CountBetween(Swept("resnet50", "speedup(kernel:.,1.05..3.55+0.05)").Rows()), 0U);
   EXPECT_EQ(CountBetween(Swept("resnet50", "prefetch(1..70)").Rows()), 0U);
