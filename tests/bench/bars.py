@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import made_recordings
 import page_bars
 import python_bars
 from cost import PROGRAM, ROOT, data, least, run
@@ -21,7 +22,11 @@ BENCHES = ROOT / "build/release/tests/bench"
 TRACE = "training/sharded-v100-rank1of2.json.gz"  # 216,000 events
 # When the bars were set, on that trace, as multiples of `gzip -dc` of it (least of four runs).
 WHATIF_THEN, CAUSAL_THEN = 2.0, 7.2
-THOUSAND = "speedup(kernel:.,1.05..10.04+0.009)"  # 1000 points
+# Of eight scenarios side by side, then: 3.8 ns a task and scenario.
+BATCH_NS = 0.15 * 3.8
+STREAMS = 20_000
+LARGE_EVENTS = 7_000_000  # about 1 GB of JSON
+THOUSAND = "speedup(kernel:.,1.05..10.045+0.009)"  # 1000 points
 MANY_TRACE = "training/recsys-a100-rank3of8.json.gz"  # 112,863 tasks of six steps
 MANY = "speedup(kernel:.,1.05..10.0491+0.0009)"  # 10,000 points
 
@@ -80,13 +85,37 @@ def ask_many(bars, trace, runs, at):
     bars.add("CPU of them", cpu, "s", None, None)
 
 
+def sweep_moving_steps(bars, trace, runs):
+    """On the trace of the other bars no speed-up shortens the step; here each one does."""
+    gzip = least(["gzip", "-dc", trace], runs) if trace.exists() else None
+    sweep = [PROGRAM, "sweep", trace, "--opt", THOUSAND]
+    name = "the same of a step that each of them shortens"
+    bars.ratio(name, least(sweep, runs) if gzip else None, gzip, "gzip -dc", 5 * WHATIF_THEN)
+
+
 def answer_large(bars, large, at):
-    out = at / "large.ddtrace"
-    imported = run([PROGRAM, "import", large, "-o", out]) if large else None
-    answer = run([PROGRAM, "whatif", large]) if large else None
+    events = None
+    if large is None:
+        large, events = at / "large.json.gz", LARGE_EVENTS
+        made_recordings.training(large, events)
+    imported = run([PROGRAM, "import", large, "-o", at / "large.ddtrace"])
+    answer = run([PROGRAM, "whatif", large])
     bars.ratio("first answer of a large trace", answer, imported, "its import", 1.4)
     memory = answer.memory / imported.memory if answer and imported else None
     bars.add("memory of that answer", memory, "x", "its import", 2)
+    each = answer.memory / events if answer and events else None
+    bars.add("memory of that answer, an event", each, "bytes", None, 250)
+
+
+def advise_streams(bars, runs, at):
+    """Linear: twice the streams take about twice as long."""
+    costs = []
+    for count in [STREAMS // 2, STREAMS]:
+        made_recordings.streams(at / "streams.json.gz", count)
+        costs.append(least([PROGRAM, "advise", at / "streams.json.gz"], runs))
+    half, all_of = costs
+    bars.add(f"advise of {STREAMS:,} streams", all_of.cpu if all_of else None, "s", None, 2)
+    bars.ratio("the same", all_of, half, "half as many", None)
 
 
 def benchmark(program, name):
@@ -123,14 +152,9 @@ def play(bars):
         factor = {"ns": 1, "us": 1e3, "ms": 1e6}[row["time_unit"]]
         return row["cpu_time"] * factor / pieces
 
-    batch = benchmark("step_batch_bench", "BM_Run/225000$")
-    bars.add(
-        "batch, a task and scenario",
-        ns_per(batch, 8 * 225000) if batch else None,
-        "ns",
-        None,
-        None,
-    )
+    batch = benchmark("build_bench", "BM_EightScenarios$")
+    batch_ns = batch["each"] * 1e9 if batch else None
+    bars.add("eight scenarios of a real graph, a task and scenario", batch_ns, "ns", None, BATCH_NS)
     for name, product in [("", "BM_NewProduct$"), (" in a batch", "BM_NewBatchedProduct$")]:
         new = benchmark("op_time_bench", product)
         bars.add(f"time of a new product{name}", ns_per(new, 1) if new else None, "ns", None, 500)
@@ -146,7 +170,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["json"], default="json")
     parser.add_argument("--trace", type=pathlib.Path, default=data() / "traces" / TRACE)
-    parser.add_argument("--large", type=pathlib.Path, help="a .json.gz of about 1 GB of JSON")
+    parser.add_argument("--large", type=pathlib.Path, help="a .json.gz of about 1 GB of JSON; else one is made")
     parser.add_argument("--runs", type=int, default=3)
     args = parser.parse_args()
     bars = Bars()
@@ -154,7 +178,9 @@ def main():
     bars.add("--version", version.cpu * 1e3 if version else None, "ms", None, 3)
     with tempfile.TemporaryDirectory() as folder:
         ask(bars, args.trace, args.runs, pathlib.Path(folder))
+        sweep_moving_steps(bars, data() / "traces" / MANY_TRACE, args.runs)
         ask_many(bars, data() / "traces" / MANY_TRACE, args.runs, pathlib.Path(folder))
+        advise_streams(bars, args.runs, pathlib.Path(folder))
         answer_large(bars, args.large, pathlib.Path(folder))
     build(bars, args.runs)
     play(bars)

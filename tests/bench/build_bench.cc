@@ -127,6 +127,14 @@ void BM_StepFromColumns(benchmark::State& state) {
 }
 BENCHMARK(BM_StepFromColumns)->Unit(benchmark::kMillisecond);
 
+// Eight scenarios side by side, each as another: all that tells them apart is told before.
+void BM_EightScenarios(benchmark::State& state) {
+  StepBatch batch = StepBatch::Make(Built().graph).value();
+  for (auto _ : state) benchmark::DoNotOptimize(batch.Run());
+  Report(state, StepBatch::kWidth * Built().graph.size(), 0.57);
+}
+BENCHMARK(BM_EightScenarios)->Unit(benchmark::kMillisecond);
+
 void BM_CopyGraph(benchmark::State& state) {
   for (auto _ : state) {
     Graph copy = Built().graph;

@@ -56,6 +56,23 @@ def training(path, events, streams=1):
             file.write(",\n".join([mark, *rows, wait]) + (",\n" if step < steps - 1 else "]}\n"))
 
 
+def streams(path, count, launches=6):
+    """So many launches without operators on each of many streams, in turn."""
+    number, at = 1, 100
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.write('{"traceEvents":[\n')
+        for _ in range(launches):
+            rows, begin = [], at
+            for stream in range(count):
+                rows += kernel(number, at, 7 + stream, at + 12)[1:]
+                number, at = number + 1, at + PACE
+            rows.append(event("cuda_runtime", "cudaDeviceSynchronize", 1, 1, at, 40, f'"correlation":{number}'))
+            number, at = number + 1, at + 60
+            rows.append(event("user_annotation", f"ProfilerStep#{begin}", 1, 1, begin, at - begin - 2, ""))
+            file.write(",\n".join(rows) + ",\n")
+        file.write(event("cuda_runtime", "cudaDeviceSynchronize", 1, 1, at, 5, f'"correlation":{number}') + "]}\n")
+
+
 def rank(path, number, ranks, kernels):
     """One of `ranks` that meet in an all-reduce each 100 kernels; some are slower."""
     pace = 20 + number % 8
