@@ -50,6 +50,35 @@ TEST(WhatIf, ListsBaselineThenSinglesThenCombinations) {
   EXPECT_EQ(result.predictions[result.main].name, "free-gpu");
 }
 
+// A transform that counts how often it is applied; one for each Place.
+template <int Place>
+struct Counted {
+  static inline const Transform* original = nullptr;
+  static inline int applies = 0;
+  static Transform Of(const Transform& transform) {
+    original = &transform;
+    Transform counted = transform;
+    counted.apply = [](const Params& params, Editor& edit) {
+      ++applies;
+      return original->apply(params, edit);
+    };
+    return counted;
+  }
+};
+
+// docs/performance.md: ends of open parameters are columns, and need no edits of their own.
+TEST(WhatIf, EachOptimizationIsAppliedOnceAloneAndOnceTogether) {
+  std::vector<std::vector<Application>> scenarios = Scenarios({"amp,fuse"});
+  const Transform amp = Counted<0>::Of(*scenarios[0][0].transform);
+  const Transform fuse = Counted<1>::Of(*scenarios[0][1].transform);
+  scenarios[0][0].transform = &amp, scenarios[0][1].transform = &fuse;
+  const BuiltGraph built = Example("resnet50");
+  const auto result = PredictAll(built, CheckReplay(built, nullptr).value(), scenarios, {});
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(Counted<0>::applies, 2);
+  EXPECT_EQ(Counted<1>::applies, 2);
+}
+
 TEST(WhatIf, ABaselineWhoseCheckFailsIsNotCalledMeasured) {
   const BuiltGraph built = Example("launch-bound");
   auto replay = CheckReplay(built, nullptr);
