@@ -3,17 +3,20 @@
 import math
 
 PANELS = [
-    ("events", "events of a recording"),
-    ("lanes", "streams, of 240,000 events"),
-    ("scenarios", "scenarios of a sweep, of 100,000 events"),
-    ("ranks", "ranks: recorded ones, and one scaled to them"),
+    ("events", "CPU time by events of a recording"),
+    ("lanes", "by streams, of 240,000 events"),
+    ("scenarios", "by scenarios of a sweep, of 100,000 events"),
+    ("ranks", "by ranks: recorded ones, and one scaled to them"),
 ]
 SAME_PANEL = {"scaled": "ranks"}
 COLOURS = {
     "light": dict(text="#1c2128", grid="#d8dde3", lines=["#2763a5", "#2c8a4b", "#c4462f", "#7d4fa8"]),
     "dark": dict(text="#e6eaf0", grid="#3a424d", lines=["#6fa8e8", "#63c184", "#ee8372", "#bb93e0"]),
 }
-WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 380, 250, 46, 34, 14, 44  # of a panel, and what is around its lines
+# Of COLOURS: the same question has the same one in each panel.
+LINE = {"import": 0, "whatif": 1, "whatif --opt amp,fuse": 2, "advise": 3, "sweep": 0, "sweep --no-interval": 2}
+LINE |= {"ranks": 0, "whatif of the folder": 1, "scale": 2}
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 380, 250, 46, 34, 26, 44  # of a panel, and what is around its lines
 
 
 def decades(values):
@@ -55,7 +58,8 @@ def panel(rows, title, left, top, colours):
         out.append(f'<path d="M{left + LEFT} {at:.1f}H{right:.1f}" stroke="{colours["grid"]}"/>')
         out.append(text(left + LEFT - 6, at + 4, f"{power(y)} s", colours["text"], "end"))
     along = left + LEFT
-    for name, colour in zip(names, colours["lines"]):
+    for name in names:
+        colour = colours["lines"][LINE[name]]
         points = [place(r["count"], r["cpu_s"]) for r in rows if r["what"] == name]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')

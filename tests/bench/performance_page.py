@@ -14,6 +14,7 @@ from growth_picture import COLOURS, picture
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "performance.md"
+HEADS = {"lanes": "streams", "scaled": "ranks, of one GPU's trace"}
 UNITS = [(1e9, "GB"), (1e6, "MB")]
 
 
@@ -26,6 +27,10 @@ def memory(value):
         return "not measured"
     size, unit = next((u for u in UNITS if value >= u[0]), UNITS[-1])
     return f"{value / size:.{1 if unit == 'GB' else 0}f} {unit}"
+
+
+def cell(row):
+    return "not measured" if row["cpu_s"] is None else f"{seconds(row['cpu_s'])}, {memory(row['memory_bytes'])}"
 
 
 def table(head, rows):
@@ -55,9 +60,8 @@ def growth(measured):
         rows = []
         for count in dict.fromkeys(r["count"] for r in of_axis):
             of_count = {r["what"]: r for r in of_axis if r["count"] == count}
-            cells = [f"{seconds(of_count[n]['cpu_s'])}, {memory(of_count[n]['memory_bytes'])}" for n in names]
-            rows.append([f"{count:,}", *cells])
-        out.append(table([axis.replace("scaled", "ranks of one GPU's trace"), *[f"`{n}`" for n in names]], rows))
+            rows.append([f"{count:,}", *[cell(of_count[name]) for name in names]])
+        out.append(table([HEADS.get(axis, axis), *[f"`{name}`" for name in names]], rows))
     return "\n\n".join(out)
 
 
