@@ -1,9 +1,11 @@
-// What is said of journals, and by a sweep that is interrupted.
+// What is said of journals, and by a sweep that is interrupted; dense sweeps in shards.
 #include <unistd.h>
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "report/text/format.h"
 #include "tests/tools/sweep_fixture.h"
@@ -88,6 +90,24 @@ TEST_F(Journals, AJournalOfAnotherVersionIsNotCalledNone) {
   EXPECT_EQ(r.exit, 3);
   EXPECT_THAT(r.err, HasSubstr("error[E0703]: this journal is of another version of the program"));
   EXPECT_THAT(r.err, HasSubstr(Path("j") + ":1"));
+}
+
+TEST_F(Journals, IntervalsBetweenNeighboursSaySoAndAreTheSameInShards) {
+  const std::string ask = std::string("sweep ") + kExampleTrace +
+                          " --opt 'speedup(kernel:.,1.05..3.05+0.03)' --format ";
+  const nlohmann::json all = nlohmann::json::parse(Run(ask + "json").out);
+  size_t between = 0;
+  for (const auto& row : all["rows"]) between += row.value("interval_between", false) ? 1 : 0;
+  EXPECT_GT(between, 0U);
+  EXPECT_THAT(Run(ask + "table").out,
+              HasSubstr(fmt::format("  {} of {} intervals lie between those of neighbours that",
+                                    between, all["rows"].size())));
+  const std::string whole = Run(ask + "csv --jobs 1").out;
+  EXPECT_EQ(Run(ask + "csv --jobs 3").out, whole);
+  for (const char* part : {"1", "2"}) {
+    Run(ask + "csv --journal " + Path(part) + " --shard " + part + "/2");
+  }
+  EXPECT_EQ(Run("sweep merge --format csv " + Path("1") + " " + Path("2")).out, whole);
 }
 
 }  // namespace

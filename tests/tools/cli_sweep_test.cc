@@ -39,24 +39,6 @@ TEST_F(Sweeping, MatricesSayWhatWasLeftOutAndWhatMemoryBecomes) {
   EXPECT_THAT(memory.out, HasSubstr("peak memory"));
 }
 
-TEST_F(Sweeping, IntervalsBetweenNeighboursSaySoAndAreTheSameInShards) {
-  const std::string ask = std::string("sweep ") + kExampleTrace +
-                          " --opt 'speedup(kernel:.,1.05..3.05+0.03)' --format ";
-  const nlohmann::json all = nlohmann::json::parse(Run(ask + "json").out);
-  size_t between = 0;
-  for (const auto& row : all["rows"]) between += row.value("interval_between", false) ? 1 : 0;
-  EXPECT_GT(between, 0U);
-  EXPECT_THAT(Run(ask + "table").out,
-              HasSubstr(fmt::format("  {} of {} intervals lie between those of neighbours that",
-                                    between, all["rows"].size())));
-  const std::string whole = Run(ask + "csv --jobs 1").out;
-  EXPECT_EQ(Run(ask + "csv --jobs 3").out, whole);
-  for (const char* part : {"1", "2"}) {
-    Run(ask + "csv --journal " + Path(part) + " --shard " + part + "/2");
-  }
-  EXPECT_EQ(Run("sweep merge --format csv " + Path("1") + " " + Path("2")).out, whole);
-}
-
 TEST_F(Sweeping, AFrontOfNothingComparedDoesNotSayThatTheRecordedStepIsBest) {
   const std::string ask = std::string("sweep ") + kExampleTrace + " --no-interval --pareto ";
   EXPECT_THAT(Run(ask + "step,memory --opt free-comm --opt free-gpu").out,
