@@ -22,6 +22,7 @@ BENCHES = ROOT / "build/release/tests/bench"
 TRACE = "training/sharded-v100-rank1of2.json.gz"  # 216,000 events
 # When the bars were set, on that trace, as multiples of `gzip -dc` of it (least of four runs).
 WHATIF_THEN, CAUSAL_THEN = 2.0, 7.2
+MOST_OF_IMPORT = 0.45  # of `gzip -dc`
 # Of eight scenarios side by side, then: 3.8 ns a task and scenario.
 BATCH_NS = 0.15 * 3.8
 STREAMS = 20_000
@@ -54,7 +55,7 @@ def ask(bars, trace, runs, at):
     gzip = least(["gzip", "-dc", trace], runs) if trace.exists() else None
     imported = daydream("import", trace, "-f", "-o", at / "out.ddtrace")
     whatif = daydream("whatif", trace)
-    bars.ratio("import of gzip", imported, gzip, "gzip -dc", 0.45)
+    bars.ratio("import of gzip", imported, gzip, "gzip -dc", MOST_OF_IMPORT)
     bars.ratio("whatif", whatif, gzip, "gzip -dc", None)
     both = daydream("whatif", trace, "--opt", "amp,fuse")
     bars.ratio("whatif --opt amp,fuse", both, gzip, "gzip -dc", 2 * WHATIF_THEN)

@@ -8,13 +8,24 @@ performance_page.py --check    says what is other than it has to be, and exits w
 import difflib
 import json
 import pathlib
+import re
 import sys
 
+from bars import CAUSAL_THEN, MOST_OF_IMPORT, WHATIF_THEN
 from growth_picture import COLOURS, picture
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "performance.md"
 HEADS = {"lanes": "streams", "scaled": "ranks, of one GPU's trace"}
+# As multiples of `gzip -dc` of the first recording, as bars.py has them.
+QUESTION_BARS = {
+    "import": MOST_OF_IMPORT,
+    "whatif --opt amp,fuse": 2 * WHATIF_THEN,
+    "causal": 0.5 * CAUSAL_THEN,
+    "advise": 5 * WHATIF_THEN,
+    "sweep of 1000 speed-ups": 5 * WHATIF_THEN,
+    "sweep of 1000 speed-ups, no intervals": 5 * WHATIF_THEN,
+}
 UNITS = [(1e9, "GB"), (1e6, "MB")]
 
 
@@ -27,6 +38,23 @@ def memory(value):
         return "not measured"
     size, unit = next((u for u in UNITS if value >= u[0]), UNITS[-1])
     return f"{value / size:.{1 if unit == 'GB' else 0}f} {unit}"
+
+
+def questions(measured):
+    recordings = measured["recordings"]
+    head = ["", *[f"`{r['name'].split('/')[-1]}`" for r in recordings], "bar"]
+    gzip = [r["rows"][0]["cpu_s"] for r in recordings]
+    rows = [
+        ["events of the file", *[f"{r['events']:,}" for r in recordings], ""],
+        ["of which a graph is built", *[f"{r['kept']:,}" for r in recordings], ""],
+        ["`gzip -dc`", *[f"{s:.3f} s" for s in gzip], ""],
+    ]
+    for i, row in enumerate(recordings[0]["rows"][1:], 1):
+        times = [r["rows"][i]["cpu_s"] / s for r, s in zip(recordings, gzip)]
+        bar = QUESTION_BARS.get(row["what"])
+        name = re.sub(r"^([a-z]+( --opt \S+)?)", r"`\1`", row["what"])
+        rows.append([name, *[f"{t:.2g}" for t in times], f"{bar:.2g}" if bar else ""])
+    return f"On {measured['machine']}:\n\n" + table(head, rows)
 
 
 def cell(row):
@@ -76,7 +104,7 @@ def wanted():
     """What each file has to hold, by its path."""
     page = PAGE.read_text()
     files = {}
-    for name, made in [("peers", peers), ("growth", growth)]:
+    for name, made in [("questions", questions), ("peers", peers), ("growth", growth)]:
         measured = json.loads((DOCS / "performance" / f"{name}.json").read_text())
         page = block(page, name, made(measured))
         if name == "growth":
