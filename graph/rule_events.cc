@@ -2,15 +2,18 @@
 // synchronization records say which (E1). Others show only that a thread made the call, some also
 // which stream waits (E2): what waited for what is told from where the call was made and from what
 // the timing does not refute; execution traces also say who read what whom wrote.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 #include <string_view>
-#include <tuple>
 
 #include "base/median.h"
 #include "base/sort_runs.h"
 #include "graph/builder.h"
+#include "graph/event_guesses.h"
 #include "graph/large_pages.h"
 #include "graph/tensor_sources.h"
 #include "trace/rows/rows_of_kind.h"
@@ -32,7 +35,7 @@ class EventRule {
       FromRecords();
     } else {
       for (const HostThread& thread : b_.threads) FollowThread(thread);
-      ChoosePatterns();
+      AddGuesses();
     }
   }
 
@@ -44,19 +47,26 @@ class EventRule {
     });
   }
 
+  void NoteStreams() {
+    for (size_t i = 0; i < b_.stream_ops.size(); ++i) {
+      if (b_.stream_ops[i].empty()) continue;
+      const Lane& lane = b_.trace.lanes[i];
+      lane_on_device_.try_emplace({lane.number, lane.device}, i);
+      lane_of_number_.try_emplace(lane.number, i);
+    }
+  }
+
   // Of the streams with this number, the one of this GPU if there is one.
   LaneId StreamLane(int64_t number, int32_t device) const {
-    LaneId found;
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      if (b_.stream_ops[lane].empty() || b_.trace.lanes[lane].number != number) continue;
-      if (b_.trace.lanes[lane].device == device) return LaneId(lane);
-      if (!found.valid()) found = LaneId(lane);
-    }
-    return found;
+    const auto here = lane_on_device_.find({number, device});
+    if (here != lane_on_device_.end()) return here->second;
+    const auto elsewhere = lane_of_number_.find(number);
+    return elsewhere == lane_of_number_.end() ? LaneId::None() : elsewhere->second;
   }
 
   // Rule E1.
   void FromRecords() {
+    NoteStreams();
     for (size_t row : RowsOf(b_.trace, EventKind::kSync)) {
       if (b_.trace.detail[row] == Builder::kNone) continue;
       const SyncDetail& sync = b_.trace.syncs[b_.trace.detail[row]];
@@ -125,7 +135,7 @@ class EventRule {
     LaneId current;                  // stream of the last launch that was not a collective
     std::vector<TaskId> comm_waits;  // waits in a communication scope since the last launch
     std::vector<TaskId> plain_waits;
-    std::vector<uint32_t> pending;  // collectives that nothing has waited for yet
+    std::deque<uint32_t> pending;  // collectives that nothing has waited for yet
     for (uint32_t i = thread.first_call; i < thread.end_call; ++i) {
       const HostCall& call = b_.calls[i];
       if (const uint32_t next = i + kCallsAhead; next < thread.end_call) FetchCall(next);
@@ -158,9 +168,9 @@ class EventRule {
             later.push_back(wait);
           } else if (oldest && !pending.empty()) {
             Add(pending.front(), op);
-            pending.erase(pending.begin());
+            pending.pop_front();
           } else if (!oldest) {
-            AddCandidates(wait, op, current);
+            AddUnknown(wait, op, current);
           }
         }
         *list = std::move(later);
@@ -178,66 +188,34 @@ class EventRule {
            sync->stream != b_.trace.lanes[lane.index()].number;
   }
 
-  struct Pattern {
-    NameId scope;
-    LaneId source, target;
-    friend auto operator<=>(const Pattern&, const Pattern&) = default;
-  };
-  struct Candidate {
-    Pattern pattern;
-    uint32_t from = 0;
-    bool carries = false;  // its stream made what the waiting operation reads
-    Instant launched;
-  };
-  struct Instance {
-    uint32_t op = 0;
-    std::vector<Candidate> candidates;  // in order of preference
-  };
-
   // Rule E2d: the wait was for the last operation of some other stream: of one that made what is
   // read behind the wait, if that is known; else of the stream that the thread used last.
-  void AddCandidates(TaskId wait, uint32_t op, LaneId current) {
-    Instance instance{.op = op, .candidates = {}};
-    ScopeId scope = b_.graph.task(wait).scope;
-    NameId name = scope.valid() ? b_.tables->scopes[scope.index()].name : NameId(0);
-    const std::vector<LaneId> makers = sources_.StreamsThatMade(b_.ops[op]);
-    for (size_t i = 0; i < b_.stream_ops.size(); ++i) {
-      const LaneId lane(i);
-      if (b_.stream_ops[i].empty() || lane == b_.ops[op].lane) continue;
-      uint32_t from = b_.LastLaunchedBefore(lane, b_.Start(wait));
-      if (from == Builder::kNone) continue;
-      instance.candidates.push_back(
-          {.pattern = {name, lane, b_.ops[op].lane},
-           .from = from,
-           .carries = std::find(makers.begin(), makers.end(), lane) != makers.end(),
-           .launched = lane == current ? Instant::AtNs(INT64_MAX) : b_.ops[from].call_start});
-    }
-    std::stable_sort(instance.candidates.begin(), instance.candidates.end(),
-                     [](const Candidate& x, const Candidate& y) {
-                       return std::tie(x.carries, x.launched) > std::tie(y.carries, y.launched);
-                     });
-    for (const Candidate& c : instance.candidates) {
-      bool& refuted = refuted_.try_emplace(c.pattern, false).first->second;
-      refuted = refuted || Refuted(c.from, op);
-    }
-    instances_.push_back(std::move(instance));
+  void AddUnknown(TaskId wait, uint32_t op, LaneId current) {
+    const ScopeId scope = b_.graph.task(wait).scope;
+    unknown_.push_back({.at = b_.Start(wait),
+                        .op = op,
+                        .scope = scope.valid() ? b_.tables->scopes[scope.index()].name : NameId(0),
+                        .current = current,
+                        .makers = sources_.StreamsThatMade(b_.ops[op])});
   }
 
-  void ChoosePatterns() {
-    for (const Instance& instance : instances_) {
-      for (const Candidate& c : instance.candidates) {
-        if (refuted_.at(c.pattern)) continue;
-        Add(c.from, instance.op);
-        break;
-      }
-    }
+  void AddGuesses() {
+    const EventGuesses guesses = GuessEvents(b_, std::move(unknown_));
+    for (const auto& [to, from] : guesses.waits) Add(from, to);
+    if (guesses.unanswered == 0) return;
+    b_.report.warnings.push_back(fmt::format(
+        "{} waits of streams for events are left out: the {} streams that were launched "
+        "to last were all busy for longer, and nothing says which other was meant",
+        guesses.unanswered, kMostAsked));
   }
 
   Builder& b_;
   const TensorSources sources_;
   std::vector<Place> places_;  // by scope
-  std::map<Pattern, bool> refuted_;
-  std::vector<Instance> instances_;
+  std::vector<UnknownWait> unknown_;
+  // The first stream of each number, of a GPU and of all.
+  std::map<std::pair<int64_t, int32_t>, LaneId> lane_on_device_;
+  std::map<int64_t, LaneId> lane_of_number_;
 };
 
 }  // namespace
