@@ -10,7 +10,7 @@ namespace {
 
 // Chosen: of 11 recordings with 999 speed-ups of their kernels each, 65 to 141 rows are played, and
 // no end is further off than 0.1 %.
-constexpr size_t kDense = 64, kApart = 32;
+constexpr size_t kDense = 64, kLeastApart = 32, kMostParts = 32;
 constexpr double kMostOff = 0.0005;
 
 constexpr uint32_t kNone = 0xffffffff;
@@ -81,7 +81,8 @@ DenseSweep::DenseSweep(const SweepRunner& runner, std::span<const SweepPoint> po
     std::fill(line_of_.begin() + static_cast<std::ptrdiff_t>(first),
               line_of_.begin() + static_cast<std::ptrdiff_t>(end),
               static_cast<uint32_t>(lines_.size()));
-    lines_.push_back({first, end - first});
+    const size_t size = end - first;
+    lines_.push_back({first, size, std::max(kLeastApart, size / kMostParts)});
   }
   if (!lines_.empty()) known_ = std::make_unique<Known[]>(points.size());
 }
@@ -116,7 +117,8 @@ SweepRow DenseSweep::Run(size_t index) {
   if (line_of_[index] == kNone) return runner_.Run(index, scenarios_[index]);
   const Line& line = lines_[line_of_[index]];
   const size_t at = index - line.first;
-  size_t before = at / kApart * kApart, behind = std::min(before + kApart, line.size - 1);
+  size_t before = at / line.apart * line.apart;
+  size_t behind = std::min(before + line.apart, line.size - 1);
   while (true) {
     const size_t middle = (before + behind) / 2;
     if (at == before || at == middle || at == behind) return Play(index).row;
@@ -132,7 +134,8 @@ void DenseSweep::PutInTurn(std::vector<size_t>& rows) const {
     if (line_of_[index] == kNone) return true;
     const Line& line = lines_[line_of_[index]];
     const size_t at = index - line.first;
-    return at % (kApart / 2) == 0 || at == line.size - 1;
+    const size_t place = at % line.apart;
+    return place == 0 || place == line.apart / 2 || at == line.size - 1;
   });
 }
 

@@ -13,9 +13,10 @@
 namespace daydream {
 
 // Steps are those of SweepRunner::Run() everywhere, and so are all rows but some of 64 values or
-// more that only set times. There every 32nd row is played with its interval. Where the one in the
-// middle between two has the interval that lies between theirs, to one part in 2000, and the same
-// word, so have the others; else that one is a neighbour, too, and so on. "Between" is along what
+// more that only set times. There every 32nd row is played with its interval, or 33 rows where that
+// is less. Where the one in the middle between two has the interval that lies between theirs, to
+// one part in 2000, and the same word, so have the others; else that one is a neighbour, too, and
+// so on. "Between" is along what
 // all tasks together take, of which the ends of an interval are straight pieces for as long as the
 // critical path is the same one. The rows are the same whatever is asked for, and by how many.
 class DenseSweep {
@@ -34,6 +35,7 @@ class DenseSweep {
   // Points that differ in the last axis alone.
   struct Line {
     size_t first, size;
+    size_t apart;  // rows that are played whatever they say
   };
   struct Known {
     std::mutex mutex;
