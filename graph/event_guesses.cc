@@ -139,7 +139,7 @@ class Guesser {
     });
     first.push_back(w.current);
     for (const LaneId lane : first) {
-      if (MayAsk(lane, serial) && !Contradicted(kind_[wait], lane)) return latest_.Last(lane);
+      if (MayAsk(lane, serial) && !Contradicted(wait, lane)) return latest_.Last(lane);
     }
     size_t asked = 0;
     for (const LaneId lane : latest_.streams()) {
@@ -148,7 +148,7 @@ class Guesser {
         ++guesses_.unanswered;
         return Builder::kNone;
       }
-      if (!Contradicted(kind_[wait], lane)) return latest_.Last(lane);
+      if (!Contradicted(wait, lane)) return latest_.Last(lane);
     }
     return Builder::kNone;
   }
@@ -159,9 +159,12 @@ class Guesser {
     return std::exchange(asked_by_[lane.index()], serial) != serial;
   }
 
-  // Whether one of the waits of this kind cannot have been for this stream.
-  bool Contradicted(uint32_t kind, LaneId lane) {
+  // Whether this wait, or another of its kind, cannot have been for this stream.
+  bool Contradicted(uint32_t wait, LaneId lane) {
     ++guesses_.looks;
+    // Where many streams are busy, this tells most of them, and there is nothing to remember.
+    if (Refutes(b_.ops[latest_.Last(lane)].end, b_.ops[waits_[wait].op].start)) return true;
+    const uint32_t kind = kind_[wait];
     const auto [it, is_new] = contradicted_.try_emplace({kind, lane}, false);
     if (!is_new) return it->second;
     const bool few_ops = b_.stream_ops[lane.index()].size() < alike_[kind].at.size();

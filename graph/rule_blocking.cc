@@ -7,6 +7,7 @@
 
 #include "base/median.h"
 #include "graph/builder.h"
+#include "graph/recent_ends.h"
 
 namespace daydream {
 namespace {
@@ -41,7 +42,12 @@ constexpr size_t kKinds = static_cast<size_t>(CallKind::kQuery) + 1;
 
 class BlockingCalls {
  public:
-  explicit BlockingCalls(Builder& b) : b_(b) {}
+  explicit BlockingCalls(Builder& b) : b_(b), ends_(b) {
+    for (size_t lane = 0; lane < b.stream_ops.size(); ++lane) {
+      if (!b.stream_ops[lane].empty())
+        lane_of_number_.try_emplace(b.trace.lanes[lane].number, lane);
+    }
+  }
 
   void Run() {
     auto next = b_.special_calls.begin();
@@ -199,18 +205,15 @@ class BlockingCalls {
         before = b_.Start(record);
       }
     }
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      if (!b_.stream_ops[lane].empty() && b_.trace.lanes[lane].number == stream) {
-        return b_.LastLaunchedBefore(LaneId(lane), before);
-      }
-    }
-    return Builder::kNone;
+    const auto lane = lane_of_number_.find(stream);
+    return lane == lane_of_number_.end() ? Builder::kNone
+                                         : b_.LastLaunchedBefore(lane->second, before);
   }
 
-  uint32_t LatestEndInside(const HostCall& call) const {
+  uint32_t LatestEndInside(const HostCall& call) {
     uint32_t best = Builder::kNone;
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      const std::vector<uint32_t>& stream = b_.stream_ops[lane];
+    for (const LaneId lane : ends_.Streams(call.end - kLatestTarget, call.end)) {
+      const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
       auto it = std::partition_point(stream.begin(), stream.end(),
                                      [&](uint32_t op) { return b_.ops[op].end <= call.end; });
       if (it == stream.begin()) continue;
@@ -341,6 +344,8 @@ class BlockingCalls {
   }
 
   Builder& b_;
+  RecentEnds ends_;
+  std::map<int64_t, LaneId> lane_of_number_;  // the first stream of each
   std::vector<Wait> waits_;
   std::vector<Duration> idle_submits_;
   Duration typical_submit_ = kTypicalSubmit;

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/sort_runs.h"
 #include "graph/builder.h"
 #include "graph/large_pages.h"
+#include "graph/recent_ends.h"
 
 namespace daydream {
 namespace {
@@ -40,7 +42,8 @@ struct Constraint {
 
 class StartRule {
  public:
-  explicit StartRule(Builder& b) : b_(b), latest_(b.stream_ops.size(), Builder::kNone) {
+  explicit StartRule(Builder& b)
+      : b_(b), latest_(b.stream_ops.size(), Builder::kNone), ends_(b), latest_ends_(b) {
     for (uint32_t i : b.special_calls) {
       const HostCall& call = b.calls[i];
       if (call.kind == CallKind::kStreamWait) stream_waits_.push_back(call.start);
@@ -72,6 +75,7 @@ class StartRule {
       Settle(op);
       uint32_t& latest = latest_[op.lane.index()];
       if (latest == Builder::kNone || b_.ops[latest].end <= op.end) latest = i;
+      latest_ends_.Add(op);
     }
   }
 
@@ -124,7 +128,11 @@ class StartRule {
   // else a fixed time after its predecessor's start.
   void AddBranch(const GpuOp& op, const GpuOp& previous) {
     const GpuOp* fork = nullptr;
-    for (const std::vector<uint32_t>& stream : b_.stream_ops) {
+    const bool may_fork = op.call.valid() && op.many;
+    const auto streams =
+        may_fork ? ends_.Streams(op.start - kEndedJustBefore, op.start) : std::span<const LaneId>();
+    for (const LaneId lane : streams) {
+      const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
       auto it = std::partition_point(stream.begin(), stream.end(),
                                      [&](uint32_t k) { return b_.ops[k].end <= op.start; });
       if (it == stream.begin()) continue;
@@ -135,7 +143,6 @@ class StartRule {
         fork = &candidate;
       }
     }
-    if (!op.call.valid() || !op.many) fork = nullptr;
     if (fork != nullptr) {
       constraints_.push_back({fork->task, fork->end, op.start - fork->end, Rule::kEventWait});
     } else if (!op.call.valid() || op.many) {
@@ -247,7 +254,7 @@ class StartRule {
 
   // Rule E3: after a wait call since the last launch on this stream, an operation of another stream
   // that was launched earlier and ended just before.
-  const GpuOp* EndedJustBefore(const GpuOp& op) const {
+  const GpuOp* EndedJustBefore(const GpuOp& op) {
     const GpuOp* previous = Previous(op);
     Instant since = previous == nullptr ? Instant::Min() : previous->call_start;
     auto wait = std::upper_bound(stream_waits_.begin(), stream_waits_.end(), since);
@@ -260,11 +267,11 @@ class StartRule {
   // Of the last operation of each other stream that ended just before `op` starts, the latest that
   // `may` have been waited for.
   template <class May>
-  const GpuOp* LatestEnd(const GpuOp& op, May may) const {
+  const GpuOp* LatestEnd(const GpuOp& op, May may) {
     const GpuOp* best = nullptr;
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      if (LaneId(lane) == op.lane) continue;
-      const std::vector<uint32_t>& stream = b_.stream_ops[lane];
+    for (const LaneId lane : ends_.Streams(op.start - kEndedJustBefore, op.start)) {
+      if (lane == op.lane) continue;
+      const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
       auto it = std::partition_point(stream.begin(), stream.end(),
                                      [&](uint32_t k) { return b_.ops[k].end <= op.start; });
       if (it == stream.begin()) continue;
@@ -277,12 +284,12 @@ class StartRule {
 
   // Rule G6: the longest operation of another stream (collectives hold few SMs) that ran while
   // this one was ready.
-  const GpuOp* Holder(const GpuOp& op, Instant ready, Duration rest) const {
+  const GpuOp* Holder(const GpuOp& op, Instant ready, Duration rest) {
     const GpuOp* best = nullptr;
     size_t looked = 0;
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      const std::vector<uint32_t>& stream = b_.stream_ops[lane];
-      if (LaneId(lane) == op.lane || stream.empty()) continue;
+    for (const LaneId lane : latest_ends_.Streams(op.start - kStartSlack)) {
+      const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
+      if (lane == op.lane) continue;
       auto it = std::partition_point(stream.begin(), stream.end(), [&](uint32_t k) {
         return b_.ops[k].end < op.start - kStartSlack;
       });
@@ -302,13 +309,13 @@ class StartRule {
   // The same where kernels of other streams held the processors in turn: they ran all the while,
   // and this one starts amid the last of them, once all blocks of that have begun. None ended just
   // then, so that it waited for no end.
-  const GpuOp* LastOfHolders(const GpuOp& op, Instant ready) const {
+  const GpuOp* LastOfHolders(const GpuOp& op, Instant ready) {
     std::vector<std::pair<Instant, Instant>> others;
     const GpuOp* last = nullptr;
     const int32_t device = b_.graph.lane(op.lane).lane.device;
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      const std::vector<uint32_t>& stream = b_.stream_ops[lane];
-      if (LaneId(lane) == op.lane || b_.graph.lane(LaneId(lane)).lane.device != device) continue;
+    for (const LaneId lane : latest_ends_.Streams(ready)) {
+      const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
+      if (lane == op.lane || b_.graph.lane(lane).lane.device != device) continue;
       auto it = std::partition_point(stream.begin(), stream.end(),
                                      [&](uint32_t k) { return b_.ops[k].end <= ready; });
       for (; it != stream.end() && b_.ops[*it].start < op.start; ++it) {
@@ -360,6 +367,8 @@ class StartRule {
 
   Builder& b_;
   std::vector<uint32_t> latest_;  // by lane: the operation with the latest end so far
+  RecentEnds ends_;
+  LatestEnds latest_ends_;  // of the operations so far
   std::vector<Constraint> constraints_;
   std::vector<size_t> head_;  // by lane: how many operations come before one with a launch
   std::vector<Instant> stream_waits_;
