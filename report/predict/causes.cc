@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/step_windows.h"
+#include "report/predict/edge_difference.h"
 #include "report/windows.h"
 #include "simulator/lone_step.h"
 #include "simulator/simulate.h"
@@ -20,85 +21,6 @@ constexpr Duration kOff = Duration::Ns(-(int64_t{1} << 60));
 // The step of an inserted task that is switched off: it marks no step's begin or end.
 constexpr uint16_t kNoStep = 0xffff;
 
-struct Delta {
-  TaskId task;
-  Duration duration, gap;
-};
-
-struct Switch {
-  size_t edge;  // of the work graph
-  Duration off, on;
-};
-
-// One cause, as what there is to switch.
-struct Player {
-  std::string what;
-  CauseKind kind = CauseKind::kOptimization;
-  std::string opt;
-  Duration gpu, host;  // over all steps that count
-  std::vector<Delta> deltas;
-  std::vector<TaskId> inserted;
-  std::vector<Switch> edges;
-  bool moved = false;
-  Duration twice;  // sum of its effects in both orders
-  bool switches() const { return !deltas.empty() || !inserted.empty() || !edges.empty(); }
-};
-
-using EdgeKey = std::tuple<uint32_t, uint32_t, Rule, Anchor, Anchor>;
-EdgeKey KeyOf(const Edge& e) {
-  return {e.from.value, e.to.value, e.rule, e.from_anchor, e.to_anchor};
-}
-
-struct KeyedEdge {
-  EdgeKey key;
-  int64_t lag;
-  size_t index;
-  bool operator<(const KeyedEdge& o) const { return std::tie(key, lag) < std::tie(o.key, o.lag); }
-};
-
-// Edges of two graphs that differ, each list sorted.
-struct EdgeDifference {
-  std::vector<KeyedEdge> before, after;
-};
-
-// Edits drop edges, change them where they stand, and add others at the end: most are found side by
-// side, behind at most this many that were dropped together.
-constexpr size_t kDroppedTogether = 64;
-
-EdgeDifference Differ(std::span<const Edge> before, std::span<const Edge> after) {
-  std::vector<KeyedEdge> a, b;  // that were not found side by side
-  const auto keyed = [](std::span<const Edge> edges, size_t i) {
-    return KeyedEdge{KeyOf(edges[i]), edges[i].lag.ns, i};
-  };
-  const auto same = [&](size_t i, size_t j) {
-    return i < before.size() && j < after.size() && before[i].lag == after[j].lag &&
-           KeyOf(before[i]) == KeyOf(after[j]);
-  };
-  size_t i = 0, j = 0;
-  while (i < before.size() && j < after.size()) {
-    if (same(i, j)) {
-      ++i, ++j;
-      continue;
-    }
-    size_t dropped = same(i + 1, j + 1) ? kDroppedTogether : 1;
-    while (dropped < kDroppedTogether && !same(i + dropped, j)) ++dropped;
-    if (dropped < kDroppedTogether) {
-      for (; dropped > 0; --dropped) a.push_back(keyed(before, i++));
-    } else {
-      a.push_back(keyed(before, i++));
-      b.push_back(keyed(after, j++));
-    }
-  }
-  for (; i < before.size(); ++i) a.push_back(keyed(before, i));
-  for (; j < after.size(); ++j) b.push_back(keyed(after, j));
-  std::stable_sort(a.begin(), a.end());
-  std::stable_sort(b.begin(), b.end());
-  EdgeDifference d;
-  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(d.before));
-  std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(d.after));
-  return d;
-}
-
 // StepTime() with the marks of the tasks.
 Duration StepTimeOf(const Graph& graph, std::span<const StepMark> marks, const LaunchCalls& calls,
                     const Timeline& timeline) {
@@ -110,10 +32,13 @@ Duration StepTimeOf(const Graph& graph, std::span<const StepMark> marks, const L
   return StepTimeOf(graph.steps(), std::span(periods).subspan(1));
 }
 
-class Game {
+}  // namespace
+
+// The causes of a scenario, switched on and off.
+class CauseGame {
  public:
-  explicit Game(const CauseQuestion& q)
-      : q_(q),
+  explicit CauseGame(const CauseQuestion& q)
+      : q_(&q),
         before_(*q.before),
         own_(*q.before),
         copy_((q.copies != nullptr ? q.copies : &own_)->MakeOf(*q.after)),
@@ -122,30 +47,87 @@ class Game {
     counts_.assign(std::max<size_t>(before_.steps().size(), 1), counted.empty());
     for (size_t s : counted) counts_[s] = true;
     ReadJournals();
-    FindValues();
+    FindTimes();
+    FindPlaces();
     FindEdges();
     LumpTheSmallest();
   }
 
+  // The same of another question about a graph of the same shape. False: it has to be made anew.
+  bool Take(const CauseQuestion& q) {
+    const auto same_lane = [](const GraphLane& x, const GraphLane& y) {
+      return x.lane.kind == y.lane.kind;
+    };
+    if (lone_ || (planned_ && !all_switch_)) return false;
+    if (!std::ranges::equal(q.after->lanes(), work_.lanes(), same_lane)) return false;
+    q_ = &q;
+    players_.clear();
+    edge_player_.clear();
+    all_on_.reset();
+    ReadJournals();
+    FindTimes();
+    for (const Switch& s : switches_) Attribute(s);
+    LumpTheSmallest();
+    return true;
+  }
+
   std::vector<CauseShare> Play() {
-    const Duration all = q_.step_after - q_.step_before;
+    const Duration all = q_->step_after - q_->step_before;
     size_t playing = 0;
     for (const Player& p : players_) playing += p.switches() || p.moved;
     if (playing <= 1) return Shares(OnlyPlayer(), all);
+    if (!planned_) FindPlan();
+    SwitchAll(false);
+    // With a plan all that is off is as recorded, whatever is asked.
+    if (!none_.has_value()) none_ = Step();
+    if (!none_.has_value()) return Shares(JointPlayer(), all);
+    std::vector<CauseShare> shares = PlayBothOrders(all, q_->by_opt);
+    if (!q_->by_opt || !AnyHidden(shares)) return shares;
+    for (Player& p : players_) p.twice = {};
+    return PlayBothOrders(all, false);
+  }
+
+ private:
+  struct Delta {
+    TaskId task;
+    Duration duration, gap;
+  };
+
+  struct Switch {
+    size_t edge;  // of the work graph
+    Duration off, on;
+  };
+
+  // One cause, as what there is to switch.
+  struct Player {
+    std::string what;
+    CauseKind kind = CauseKind::kOptimization;
+    std::string opt;
+    Duration gpu, host;  // over all steps that count
+    std::vector<Delta> deltas;
+    std::vector<TaskId> inserted;
+    std::vector<Switch> edges;
+    bool moved = false;
+    Duration twice;  // sum of its effects in both orders
+    bool switches() const { return !deltas.empty() || !inserted.empty() || !edges.empty(); }
+  };
+
+  void FindPlan() {
+    planned_ = true;
     plan_ = MakePlan();
     if (lone_) plan_.reset();  // its rounds are what is played
-    if (plan_.has_value()) {
-      durations_.resize(work_.size());
-      gaps_.resize(work_.size());
-      marks_.reserve(work_.size());
-      for (const Task& task : work_.tasks()) marks_.push_back(StepMarkOf(task));
-      calls_.emplace(work_);
-    }
-    SwitchAll(false);
-    const std::optional<Duration> none = Step();
-    if (!none.has_value()) return Shares(JointPlayer(), all);
-    PlayInOrder(*none, false);
-    PlayInOrder(*none, true);
+    all_switch_ &= plan_.has_value();
+    if (!plan_.has_value()) return;
+    durations_.resize(work_.size());
+    gaps_.resize(work_.size());
+    marks_.reserve(work_.size());
+    for (const Task& task : work_.tasks()) marks_.push_back(StepMarkOf(task));
+    calls_.emplace(work_);
+  }
+
+  std::vector<CauseShare> PlayBothOrders(Duration all, bool by_opt) {
+    PlayInOrder(*none_, false, by_opt);
+    PlayInOrder(*none_, true, by_opt);
     // Places on lanes are those of the outcome; what they change is not switched.
     Duration rest = all * 2;
     for (const Player& p : players_) rest -= p.twice;
@@ -153,7 +135,23 @@ class Game {
     return Shares(std::nullopt, all);
   }
 
- private:
+  // Whether an optimization has no share when its causes are switched together, but might where
+  // each is by itself.
+  bool AnyHidden(std::span<const CauseShare> shares) const {
+    const Player* last = nullptr;
+    for (const Player& p : players_) {
+      if (!p.switches()) continue;
+      const bool several = last != nullptr && SameOpt(*last, p);
+      last = &p;
+      if (several && std::ranges::find(shares, p.opt, &CauseShare::opt) == shares.end())
+        return true;
+    }
+    return false;
+  }
+  static bool SameOpt(const Player& a, const Player& b) {
+    return a.kind == b.kind && a.opt == b.opt;
+  }
+
   size_t PlayerFor(std::string_view what, CauseKind kind, std::string_view opt) {
     for (size_t i = 0; i < players_.size(); ++i) {
       const Player& p = players_[i];
@@ -186,7 +184,7 @@ class Game {
   void ReadJournals() {
     last_.assign(work_.size(), kNobody);
     std::vector<bool> seen(work_.size(), false);
-    for (const CauseJournal& journal : q_.journals) {
+    for (const CauseJournal& journal : q_->journals) {
       std::vector<uint32_t> player;
       for (const Editor::Cause& c : journal.causes) {
         player.push_back(
@@ -212,16 +210,16 @@ class Game {
 
   // Work of steps that count. That of modelled lanes (loader workers) belongs to neither side.
   void AddWork(Player& p, const Editor::Edit& e) const {
-    const Task& task = work_.task(e.task);
+    const Task& task = q_->after->task(e.task);
     if (task.step >= counts_.size() || !counts_[task.step]) return;
     LaneKind kind = work_.lane(task.lane).lane.kind;
     if (kind == LaneKind::kStream) p.gpu += e.duration + e.gap;
     if (kind == LaneKind::kThread) p.host += e.duration + e.gap;
   }
 
-  // Sets the work graph to the recorded values and finds what the journals do not explain.
-  void FindValues() {
-    values_.resize(work_.size());  // what the journals explain, first
+  // What each task takes with all causes off, and what the journals do not explain.
+  void FindTimes() {
+    values_.assign(work_.size(), {});  // what the journals explain, first
     for (const Player& p : players_) {
       for (const Delta& d : p.deltas) {
         values_[d.task.index()].duration += d.duration;
@@ -231,16 +229,20 @@ class Game {
     std::vector<Delta> unexplained;
     for (size_t i = 0; i < work_.size(); ++i) {
       TaskId t(i);
-      Task& task = work_.mutable_task(t);
       Value base = i < before_.size() ? ValueOf(before_.task(t)) : Value{};
-      Value end = ValueOf(task);
+      Value end = ValueOf(q_->after->task(t));
       Duration duration = end.duration - base.duration - values_[i].duration;
       Duration gap = end.gap - base.gap - values_[i].gap;
       if (duration.ns != 0 || gap.ns != 0) unexplained.push_back({t, duration, gap});
-      if (i < before_.size() && !before_.task(t).removed) task.removed = false;
       values_[i] = {base.duration, base.gap, std::min({base.gap, end.gap, Duration{}})};
     }
     if (!unexplained.empty()) players_[JointPlayer()].deltas = std::move(unexplained);
+  }
+
+  void FindPlaces() {
+    for (size_t i = 0; i < before_.size(); ++i) {
+      if (!before_.task(TaskId(i)).removed) work_.mutable_task(TaskId(i)).removed = false;
+    }
     inserted_step_.resize(work_.size() - before_.size());
     for (size_t i = before_.size(); i < work_.size(); ++i) {
       inserted_step_[i - before_.size()] = work_.task(TaskId(i)).step;
@@ -248,7 +250,7 @@ class Game {
   }
 
   void FindEdges() {
-    EdgeDifference d = Differ(before_.edges(), q_.after->edges());
+    EdgeDifference d = Differ(before_.edges(), q_->after->edges());
     auto now = d.after.begin();
     recorded_edges_ = work_.edges().size();
     for (const KeyedEdge& was : d.before) {
@@ -268,7 +270,12 @@ class Game {
   }
 
   void AddSwitch(size_t edge, Duration off, Duration on) {
-    const Edge& e = work_.edges()[edge];
+    switches_.push_back({edge, off, on});
+    Attribute(switches_.back());
+  }
+
+  void Attribute(const Switch& edge) {
+    const Edge& e = work_.edges()[edge.edge];
     uint32_t player = kNobody;
     if (auto it = edge_player_.find({e.from.value, e.to.value, e.rule}); it != edge_player_.end()) {
       player = it->second;
@@ -276,7 +283,7 @@ class Game {
     if (player == kNobody) player = last_[e.to.index()];
     if (player == kNobody) player = last_[e.from.index()];
     size_t at = player == kNobody ? JointPlayer() : player;
-    players_[at].edges.push_back({edge, off, on});
+    players_[at].edges.push_back(edge);
   }
 
   void LumpTheSmallest() {
@@ -309,6 +316,7 @@ class Game {
     }
     auto plan = Plan::Make(work_);
     if (plan.ok()) return *std::move(plan);
+    all_switch_ = false;
     work_.mutable_edges().resize(recorded_edges_);
     for (Player& p : players_) {
       std::erase_if(p.edges, [&](const Switch& s) { return s.edge >= recorded_edges_; });
@@ -366,20 +374,25 @@ class Game {
     return StepTime(work_, *timeline);
   }
 
-  // From all off to all on, and all off again.
-  void PlayInOrder(Duration none, bool backwards) {
+  // From all off to all on, and all off again. `by_opt`: causes of one optimization, which stand
+  // together, are played together, and the last of them gets what all of them do.
+  void PlayInOrder(Duration none, bool backwards, bool by_opt) {
+    std::vector<Player*> turn;
+    for (Player& p : players_) {
+      if (p.switches()) turn.push_back(&p);
+    }
+    if (backwards) std::ranges::reverse(turn);
     Duration last = none;
-    auto left = std::ranges::count_if(players_, &Player::switches);
-    for (size_t k = 0; k < players_.size(); ++k) {
-      Player& p = players_[backwards ? players_.size() - 1 - k : k];
-      if (!p.switches()) continue;
-      Turn(p, true);
+    for (size_t k = 0; k < turn.size(); ++k) {
+      Turn(*turn[k], true);
+      const bool end = k + 1 == turn.size();
+      if (!end && by_opt && SameOpt(*turn[k], *turn[k + 1])) continue;
       // Both orders end with all that can be switched on.
-      std::optional<Duration> played = --left == 0 ? all_on_ : std::nullopt;
+      std::optional<Duration> played = end ? all_on_ : std::nullopt;
       if (!played.has_value()) played = Step();
-      if (left == 0) all_on_ = played;
+      if (end) all_on_ = played;
       const Duration step = played.value_or(last);
-      p.twice += step - last;
+      turn[k]->twice += step - last;
       last = step;
     }
     for (const Player& p : players_) Turn(p, false);
@@ -414,7 +427,7 @@ class Game {
   // What the task takes in a replay.
   static Value ValueOf(const Task& t) { return t.removed ? Value{} : Value{t.duration, t.gap, {}}; }
 
-  const CauseQuestion& q_;
+  const CauseQuestion* q_;
   const Graph& before_;
   GraphCopies own_;
   const GraphCopies::Copy copy_;
@@ -433,10 +446,11 @@ class Game {
   std::vector<StepMark> marks_;
   std::optional<LaunchCalls> calls_;
   Timeline timeline_;
-  std::optional<Duration> all_on_;  // the step with everything switched on
+  std::optional<Duration> none_, all_on_;  // the step with nothing and everything switched on
+  std::vector<Switch> switches_;           // of all players
+  bool planned_ = false;
+  bool all_switch_ = true;  // with the plan, all that causes changed can be switched
 };
-
-}  // namespace
 
 std::string_view OptOf(const CauseShare& cause) {
   switch (cause.kind) {
@@ -451,7 +465,24 @@ std::string_view OptOf(const CauseShare& cause) {
 }
 
 std::vector<CauseShare> ShareByCause(const CauseQuestion& question) {
-  return Game(question).Play();
+  return CauseGame(question).Play();
+}
+
+CauseGames::CauseGames() = default;
+CauseGames::~CauseGames() = default;
+
+std::vector<CauseShare> CauseGames::Share(const CauseQuestion& question) {
+  std::unique_ptr<CauseGame> kept;
+  {
+    std::lock_guard lock(mutex_);
+    if (!spare_.empty()) kept = std::move(spare_.back());
+    if (!spare_.empty()) spare_.pop_back();
+  }
+  if (kept == nullptr || !kept->Take(question)) kept = std::make_unique<CauseGame>(question);
+  std::vector<CauseShare> shares = kept->Play();
+  std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(kept));
+  return shares;
 }
 
 }  // namespace daydream

@@ -1,6 +1,8 @@
 // Splits the effect of a scenario over the causes that its transforms named, by replaying it.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +48,9 @@ struct CauseQuestion {
   Duration step_before, step_after;
   std::span<const CauseJournal> journals;
   GraphCopies* copies = nullptr;  // with memory for one more copy; may be null
+  // Only what all causes of an optimization are together is read, and whether there are any: fewer
+  // replays.
+  bool by_opt = false;
 };
 
 // Switches the causes on one after another, each time replaying, once in the order in which they
@@ -58,5 +63,22 @@ struct CauseQuestion {
 // The shares sum to step_after - step_before exactly; largest effect first. Deterministic.
 // O(causes x (tasks + edges)); beyond 48 causes the smallest are one.
 std::vector<CauseShare> ShareByCause(const CauseQuestion& question);
+
+class CauseGame;
+
+// The same of many questions, for graphs of one shape and with one plan: `before`, `copies` and
+// `by_opt` of all are the same, and replays and windows of steps see no difference between any two
+// `after` but what tasks take (StepBatch::StepOf). May be called from several threads. Keeps
+// references to `before` and `copies`, and a graph for each thread.
+class CauseGames {
+ public:
+  CauseGames();
+  ~CauseGames();
+  std::vector<CauseShare> Share(const CauseQuestion& question);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CauseGame>> spare_;
+};
 
 }  // namespace daydream
