@@ -47,6 +47,7 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
     base.few_waits = !options.kernel_time && few && few->count > 0 && few->share > kMostFewWaits;
   }
   base.true_step = options.true_step;
+  if (options.row) base.shapes = std::make_unique<KnownShapes>(*base.copies);
   const bool doubted = options.intervals && !options.true_step && !options.profiled_alike;
   if (doubted && !options.kernel_time && HostIsStretched(graph)) {
     base.quick_host = std::make_unique<QuickHost>(graph, *base.replays);

@@ -36,6 +36,8 @@ constexpr double kFarInterval = 4;
 // Chosen: steps that differ by a tenth are alike, and by half they are not.
 constexpr double kAlike = 1.1, kUnlike = 1.5;
 constexpr size_t kEnoughSteps = 3;
+// Chosen: a replay that is off by more, as it is and with typical lags, tells too little.
+constexpr double kReplayOff = 0.03, kTypicalOff = 0.10;
 
 // Numbers that are the same with every compiler: the distributions of the standard library are not.
 class Draw {
@@ -166,10 +168,10 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   } else if (replay.window) {
     p.why = "no step was marked: all that was recorded counts as one";
     p.raise = "marks around each step: prof.step(), or daydream_torch.step()";
-  } else if (error > 0.03) {
+  } else if (error > kReplayOff) {
     p.why = fmt::format("the replay is off by {}", FormatPercent(error));
     p.raise = "steps that are alike: --steps, or a longer recording";
-  } else if (typical > 0.10) {
+  } else if (typical > kTypicalOff) {
     p.why = fmt::format("with typical lags the replay is off by {}", FormatPercent(typical));
     p.raise = "steps that are alike: --steps, or a longer recording";
   } else if (!p.changes.warnings.empty() && !(fits && IsKnown(doubts))) {
@@ -419,6 +421,12 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   p.least_as_recorded = p.speedup / same_host.high;
   NoteEdge(p, doubts);
   SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);
+}
+
+bool IsLowAnyway(const ReplayCheck& replay, std::span<const Duration> steps) {
+  return !replay.doubt.empty() || replay.window || std::fabs(replay.error()) > kReplayOff ||
+         std::fabs(replay.typical_error().value_or(0)) > kTypicalOff ||
+         !UnlikeSteps(replay.simulated_steps, steps).empty();
 }
 
 void MayGainNothing(Duration baseline, Prediction& p) {

@@ -88,6 +88,10 @@ class LeastGpuTimes {
   Busy busy_;
 };
 
+// Whether the word is low whatever models may be off by: of a step whose parts are `steps`, or by
+// the recording alone.
+bool IsLowAnyway(const ReplayCheck& replay, std::span<const Duration> steps = {});
+
 // Fills low, high, least_speedup, most_speedup, confidence and why of `p`: the ends of the middle
 // 90 % of 4096 draws, with a fixed seed, each `p.step` times
 //   a resampled step time over their median (without any: a normal error of spread / sqrt(steps),

@@ -23,6 +23,7 @@
 #include "report/predict/settings.h"
 #include "report/predict/unchanged.h"
 #include "report/predict/unchecked.h"
+#include "report/predict/wanted.h"
 #include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -45,6 +46,7 @@ struct Outcome {
   Timeline timeline = {};                // HasPath() once there is more to tell than the step
   std::optional<CountedPath> path = {};  // where it is told what limits the step
   std::vector<CauseJournal> journals = {};
+  std::shared_ptr<KnownShapes::Shape> shape = {};  // that it is of, where that is known
 
   absl::StatusOr<Timeline> Replay(const Graph& like, SimulateOptions options = {}) const {
     return replays->Replay(like, graph, options);
@@ -59,6 +61,7 @@ class Predictor {
         replay_(replay),
         scenario_(scenario),
         options_(options),
+        wanted_(scenario, replay, options),
         trail_(base.memory),
         begun_(scenario, *base.copies, options.intervals && !options.kernel_time) {}
 
@@ -85,7 +88,8 @@ class Predictor {
       Compare();
       return std::move(p_);
     }
-    if (absl::Status traced = WantsWhy() ? FindPath(*outcome) : absl::OkStatus(); !traced.ok()) {
+    if (absl::Status traced = wanted_.Path(p_.steps) ? FindPath(*outcome) : absl::OkStatus();
+        !traced.ok()) {
       p_.error = traced;
       return std::move(p_);
     }
@@ -99,7 +103,7 @@ class Predictor {
            .gpu = {},
            .host = {}});
     }
-    if (!p_.bound) {
+    if (!p_.bound && !wanted_.brief()) {
       p_.unchecked = UncheckedShare(*base_.graph, outcome->journals);
       if (!options_.learned.empty()) Correct();
     }
@@ -174,7 +178,7 @@ class Predictor {
       }
       return absl::OkStatus();
     };
-    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note, begun_.columns(), Notes()));
+    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note, begun_.columns(), wanted_.Notes()));
     if (graph.structure() != GraphCopies::kStructure) {
       out.own = std::make_unique<Replays>(graph);
     } else if (options_.retimed) {
@@ -201,9 +205,17 @@ class Predictor {
   // The step as played; without a timeline where nobody needs it.
   absl::Status FindStep(Outcome& out) {
     const Graph& graph = out.graph;
-    const bool quick = !WantsWhy() && !options_.kernel_time;
+    const bool quick = !wanted_.Path(p_.steps) && !options_.kernel_time;
     // The step may be all that is asked: then no plan pays.
     const bool once = quick && out.own != nullptr && (options_.least_saved || !options_.intervals);
+    if (quick && once && wanted_.brief()) {
+      if (auto played = base_.shapes->Play(graph)) {
+        p_.step = point_ = played->step;
+        p_.steps = CountedPeriods(graph, std::move(played->periods));
+        out.shape = std::move(played->shape);
+        return absl::OkStatus();
+      }
+    }
     if (const Replays::Lent batch = quick && !once ? out.replays->Batch(graph) : nullptr) {
       p_.step = point_ = batch->StepWith({});
       p_.steps = CountedPeriods(graph, {batch->periods().begin(), batch->periods().end()});
@@ -211,7 +223,8 @@ class Predictor {
       return absl::OkStatus();
     }
     auto timeline =
-        once ? Simulate(graph) : out.Replay(graph, {.path = WantsWhy() && !options_.least_saved});
+        once ? Simulate(graph)
+             : out.Replay(graph, {.path = wanted_.Path(p_.steps) && !options_.least_saved});
     if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
     out.timeline = *std::move(timeline);
     p_.steps = TimesOf(graph, out.timeline, options_);
@@ -227,7 +240,8 @@ class Predictor {
     if (!options_.intervals && !options_.why) return absl::OkStatus();  // never said then
     const HostBound* bound = base_.host_bound.get();
     const bool sure = bound != nullptr && bound->IsSure(out.graph, windows_);
-    if (!sure && !WantsWhy() && HostIsStretched(*base_.graph)) DD_RETURN_IF_ERROR(FindPath(out));
+    if (!sure && !wanted_.Why(p_.steps) && HostIsStretched(*base_.graph))
+      DD_RETURN_IF_ERROR(FindPath(out));
     sure ? DoubtProfiler(p_) : DoubtProfiler(*base_.graph, p_);
     return absl::OkStatus();
   }
@@ -250,22 +264,6 @@ class Predictor {
     return std::ranges::any_of(scenario_, [](const auto& a) { return a.transform->bound; });
   }
 
-  // Without being asked: where errors of several models are of what each of them changed, or of
-  // the part of the path that is the GPU's.
-  bool WantsWhy() const {
-    if (options_.why) return true;
-    return std::ranges::any_of(scenario_, [&](const Application& a) {
-      return !a.transform->stated_by_user && (scenario_.size() > 1 || a.transform->same_work);
-    });
-  }
-
-  // Causes and what models did hang on each edit, and all else (CheckSteps) on steps with any.
-  EditNotes Notes() const {
-    const auto stated = [](const Application& a) { return a.transform->stated_by_user; };
-    const bool each = WantsWhy() || !std::ranges::all_of(scenario_, stated);
-    return each ? EditNotes::kKept : EditNotes::kOneAStep;
-  }
-
   bool TellsWhy() const { return options_.explain && options_.why && !p_.bound; }
 
   // What one optimization did to the kernels.
@@ -281,13 +279,17 @@ class Predictor {
   }
 
   void Attribute(const Outcome& out) {
-    if (options_.kernel_time || !WantsWhy()) return;
-    p_.causes = ShareByCause({.before = base_.graph,
-                              .after = &out.graph,
-                              .step_before = base_.step,
-                              .step_after = p_.step,
-                              .journals = out.journals,
-                              .copies = base_.copies.get()});
+    if (options_.kernel_time || !wanted_.Why(p_.steps) || (wanted_.brief() && p_.bound)) return;
+    const CauseQuestion question{.before = base_.graph,
+                                 .after = &out.graph,
+                                 .step_before = base_.step,
+                                 .step_after = p_.step,
+                                 .journals = out.journals,
+                                 .copies = base_.copies.get(),
+                                 .by_opt = wanted_.brief()};
+    CauseGames* games = out.shape != nullptr ? &out.shape->games : nullptr;
+    if (wanted_.brief() && out.own == nullptr) games = &base_.shapes->of_recorded();
+    p_.causes = games != nullptr ? games->Share(question) : ShareByCause(question);
     if (!TellsWhy()) return;
     std::vector<Limiter> limiters = PathByLimiter(out.graph, *out.path);
     p_.why_not = ExplainPrediction({.before = base_.graph,
@@ -473,6 +475,7 @@ class Predictor {
   const ReplayCheck& replay_;
   const std::vector<Application>& scenario_;
   const WhatIfOptions& options_;
+  const Wanted wanted_;
   Prediction p_;
   MemoryTrail trail_;
   double scale_ = 1;                 // of the step, for as many examples as recorded

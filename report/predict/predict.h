@@ -9,6 +9,7 @@
 #include "report/predict/graph_copies.h"
 #include "report/predict/host_bound.h"
 #include "report/predict/intervals.h"
+#include "report/predict/known_shapes.h"
 #include "report/predict/quick_host.h"
 #include "report/predict/replays.h"
 #include "report/predict/step_spread.h"
@@ -38,6 +39,7 @@ struct Baseline {
   std::optional<Duration> over_quick_host;  // the step of that
   std::unique_ptr<LeastGpuTimes> least;     // with intervals
   std::unique_ptr<HostBound> host_bound;    // with `quick_host`, where no path is read
+  std::unique_ptr<KnownShapes> shapes;      // where rows are asked for (WhatIfOptions::row)
 };
 // The time that is asked about, and the same of every step that counts, which tells it as well.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);

@@ -164,6 +164,9 @@ struct WhatIfOptions {
   // bounds the step (report/predict/host_bound.h).
   bool path = true;
   bool retimed = false;  // fill Prediction::retimed_by
+  // Nothing else is read than what a row of a sweep holds: no causes, notes and reasons. Without
+  // intervals, models are then asked only where they may make the word low.
+  bool row = false;
   // Times of kernels instead of steps (report/predict/kernel_time.h), everywhere: `replay` is then
   // MeasuredKernelTimes(), and causes are one for each optimization.
   bool kernel_time = false;

@@ -11,7 +11,7 @@ namespace {
 // Chosen: of 11 recordings with 999 speed-ups of their kernels each, 65 to 141 rows are played, and
 // no end is further off than 0.1 %.
 constexpr size_t kDense = 64, kLeastApart = 32, kMostParts = 32;
-constexpr double kMostOff = 0.0005;
+constexpr double kMostOffBetween = 0.0005;
 
 constexpr uint32_t kNone = 0xffffffff;
 
@@ -58,7 +58,8 @@ bool Straight(const PlayedRow& a, const PlayedRow& middle, const PlayedRow& b) {
   if (!place) return false;
   const Ends expected = Between(*of_a, *of_b, *place);
   for (size_t i = 0; i < expected.size(); ++i) {
-    if (!(std::fabs(expected[i] - (*of_middle)[i]) <= kMostOff * (*of_middle)[i])) return false;
+    if (!(std::fabs(expected[i] - (*of_middle)[i]) <= kMostOffBetween * (*of_middle)[i]))
+      return false;
   }
   return true;
 }

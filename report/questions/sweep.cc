@@ -337,7 +337,7 @@ absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const Rep
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
   WhatIfOptions asked = options;
   asked.explain = asked.why = asked.path = false;
-  asked.retimed = true;
+  asked.retimed = asked.row = true;
   Baseline base = MakeBaseline(built.graph, timeline, asked);
   WhatIfOptions quick = asked;
   quick.intervals = false;
