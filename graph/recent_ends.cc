@@ -36,8 +36,7 @@ std::span<const LaneId> RecentEnds::Streams(Instant from, Instant until) {
   found_.clear();
   for (auto it = first; it != last; ++it) found_.push_back(it->lane);
   std::ranges::sort(found_);
-  const auto twice = std::ranges::unique(found_);
-  found_.erase(twice.begin(), twice.end());
+  found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
   return found_;
 }
 

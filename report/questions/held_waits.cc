@@ -33,11 +33,17 @@ class WaitSplitter {
     }
     if (all.empty()) return {};
     const Duration usual_of_rare = Ranked(all, all.size() / 4);
+    std::map<Kind, Duration> usual_of;
+    for (auto& [kind, tails] : alike) {
+      if (const size_t n = tails.size(); n >= kEnoughWaits) {
+        usual_of[kind] = Ranked(std::move(tails), (n - 1) / 2);
+      }
+    }
     std::map<TaskId, TaskId> behind;
     for (const auto& [task, wait] : waits_) {
-      const std::vector<Duration>& tails = alike[KindOf(task, wait)];
-      const Duration usual = tails.size() < kEnoughWaits ? std::min(usual_of_rare, wait.tail)
-                                                         : Ranked(tails, (tails.size() - 1) / 2);
+      const auto often = usual_of.find(KindOf(task, wait));
+      const Duration usual =
+          often == usual_of.end() ? std::min(usual_of_rare, wait.tail) : often->second;
       if (!IsFar(wait.tail, usual)) continue;
       behind[task] = AddCall(task, wait, usual);
       out_.calls.push_back(behind[task]);
