@@ -85,8 +85,8 @@ std::unique_ptr<Builder> RandomWork(std::mt19937& random, std::vector<LaneId>& s
   for (size_t i = 0, n = 2 + random() % 7; i < n; ++i) streams.push_back(s.Stream(7 + i));
   const uint32_t longest = random() % 2 == 0 ? 20 : 400;
   for (size_t i = 0, n = 10 + random() % 60; i < n; ++i) {
-    const auto round = static_cast<double>(i / 2);
-    const double at = 10 * round + 1;
+    const size_t round = i / 2;
+    const double at = 10.0 * static_cast<double>(round) + 1;
     const double behind = 4 + static_cast<double>(random() % longest) / 8;
     const uint32_t correlation = 1 + static_cast<uint32_t>(i);
     s.Call(threads[i % 2], "cudaLaunchKernel", at, 3, correlation);

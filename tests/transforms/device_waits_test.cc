@@ -168,6 +168,42 @@ TEST(DeviceWaits, WhicheverWaitsGoTheOthersWaitForTheWholeDevice) {
   }
 }
 
+// More streams than meet two by two. What was awaited still comes before what was launched behind.
+TEST(DeviceWaits, ManyStreamsThatMetInAWaitThatGoesStillMeet) {
+  const auto scenario = ParseScenario("no-sync");
+  ASSERT_TRUE(scenario.ok());
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Program program(20);
+    for (size_t stream = 0; stream < 20; ++stream) program.Launch(stream, 10);
+    for (int i = 0; i < 80; ++i) {
+      if (random() % 3 == 0) program.Wait();
+      program.Launch(random() % 20, static_cast<double>(random() % 90));
+    }
+    Graph g = program.Built().graph;
+    const auto awaited_of = Awaited(g);
+    const std::vector<TaskId> all = awaited_of.back().second;  // before the last wait
+    ASSERT_TRUE(Apply(scenario->front(), g).ok());
+    Editor edit(g);
+    for (const TaskId kernel : all) {
+      edit.SetDuration(kernel, Duration::Us(static_cast<int64_t>(random() % 500)));
+    }
+    edit.Finish();
+    const Timeline t = Play(g);
+    size_t gone = 0;
+    for (const auto& [wait, awaited] : awaited_of) {
+      gone += g.task(wait).removed;
+      Instant met = Instant::Min();
+      for (const TaskId kernel : awaited) met = std::max(met, t.end[kernel.index()]);
+      for (size_t i = awaited.size(); i < all.size(); ++i) {
+        EXPECT_GE(t.start[all[i].index()], met) << "wait " << wait.value;
+      }
+    }
+    EXPECT_GT(gone, 10u);
+  }
+}
+
 TEST(DeviceWaits, AWaitThatGoesPassesOnWhatLaterOnesNeed) {
   Program p(2);
   p.Launch(0, 50), p.Launch(1, 10);

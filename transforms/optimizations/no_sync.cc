@@ -48,6 +48,18 @@ class NoSync {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
+  // Work of a stream that was awaited last, what was launched behind that, and where the latter's
+  // place is noted.
+  struct Met {
+    TaskId work, next;
+    TaskId* place = nullptr;
+  };
+  // Where many streams meet, by the thread that waited.
+  struct Meeting {
+    LaneId lane;
+    std::map<LaneId, Met> met;
+  };
+
   static bool OnlyForLogging(WaitUse use) { return use == WaitUse::kRead || use == WaitUse::kSync; }
 
   // A copy that waits is a call and a waiting part of the same name; either names both.
@@ -116,11 +128,23 @@ class NoSync {
                                        .step = host.step,
                                        .kind = TaskKind::kDelay});
     for (const auto& [lane, t] : awaited) {
-      TaskId& met = thread->second.met[lane];
-      if (met != t) edit_.AddEdge(t, place);
-      met = t;
-      if (const TaskId next = LaunchedBehind(wait, t); next.valid()) behind_[next] = place;
+      Met& met = thread->second.met[lane];
+      const bool same = met.work == t;
+      if (!same) edit_.AddEdge(t, place);
+      met.work = t;
+      // What was launched behind an earlier wait and is behind this one, too, is still the first.
+      if (!same || (met.next.valid() && !IsBehind(wait, met.next))) FindNext(wait, met);
+      if (met.place != nullptr) *met.place = place;
     }
+  }
+
+  bool IsBehind(TaskId wait, TaskId work) const {
+    return place_[edit_.LaunchOf(work).index()] > place_[wait.index()];
+  }
+
+  void FindNext(TaskId wait, Met& met) {
+    met.next = LaunchedBehind(wait, met.work);
+    met.place = met.next.valid() ? &behind_[met.next] : nullptr;
   }
 
   // The first work behind `t` on its stream that was launched behind `wait` on its thread.
@@ -227,11 +251,6 @@ class NoSync {
   RecordedLaunches launches_;
   std::vector<bool> gone_;       // by task: a wait that goes
   std::vector<uint32_t> place_;  // by task: on its lane
-  // Where many streams meet, by the thread that waited.
-  struct Meeting {
-    LaneId lane;
-    AwaitedWork met;
-  };
   std::map<LaneId, Meeting> meeting_;
   std::map<TaskId, TaskId> behind_;  // work and the last place that it comes behind
   SiteList kept_, taken_, steering_;
