@@ -48,16 +48,17 @@ class NoSync {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
-  // Work of a stream that was awaited last, what was launched behind that, and where the latter's
-  // place is noted.
+  // Work of a stream that was awaited last, where what was launched behind that has its place
+  // noted, and where on the thread that launch is.
   struct Met {
-    TaskId work, next;
-    TaskId* place = nullptr;
+    TaskId work;
+    uint32_t launched = 0;
+    TaskId* place = nullptr;  // nullptr: nothing was launched behind
   };
   // Where many streams meet, by the thread that waited.
   struct Meeting {
     LaneId lane;
-    std::map<LaneId, Met> met;
+    std::vector<Met> met;  // by lane
   };
 
   static bool OnlyForLogging(WaitUse use) { return use == WaitUse::kRead || use == WaitUse::kSync; }
@@ -121,6 +122,7 @@ class NoSync {
     auto [thread, fresh] = meeting_.try_emplace(host.lane);
     if (fresh) {
       thread->second.lane = edit_.NewLane("meetings of streams", LaneKind::kChannel);
+      thread->second.met.resize(graph().lanes().size());
     }
     const TaskId place = edit_.Append({.recorded_start = host.recorded_start,
                                        .name = host.name,
@@ -128,23 +130,21 @@ class NoSync {
                                        .step = host.step,
                                        .kind = TaskKind::kDelay});
     for (const auto& [lane, t] : awaited) {
-      Met& met = thread->second.met[lane];
+      Met& met = thread->second.met[lane.index()];
       const bool same = met.work == t;
       if (!same) edit_.AddEdge(t, place);
       met.work = t;
       // What was launched behind an earlier wait and is behind this one, too, is still the first.
-      if (!same || (met.next.valid() && !IsBehind(wait, met.next))) FindNext(wait, met);
+      const bool passed = met.place != nullptr && met.launched <= place_[wait.index()];
+      if (!same || passed) FindNext(wait, met);
       if (met.place != nullptr) *met.place = place;
     }
   }
 
-  bool IsBehind(TaskId wait, TaskId work) const {
-    return place_[edit_.LaunchOf(work).index()] > place_[wait.index()];
-  }
-
   void FindNext(TaskId wait, Met& met) {
-    met.next = LaunchedBehind(wait, met.work);
-    met.place = met.next.valid() ? &behind_[met.next] : nullptr;
+    const TaskId next = LaunchedBehind(wait, met.work);
+    met.place = next.valid() ? &behind_[next] : nullptr;
+    if (next.valid()) met.launched = place_[edit_.LaunchOf(next).index()];
   }
 
   // The first work behind `t` on its stream that was launched behind `wait` on its thread.
