@@ -150,14 +150,15 @@ const std::map<std::string, std::map<std::string, std::set<std::string>>>& MayIn
         {"export", {"text"}},
         {"html", {"export", "text"}}}},
       {"tools",
-       {{"", {"commands"}},  // the list of commands
+       {{"", {"commands", "running"}},  // the list of commands
+        {"running", {}},
         {"input", {}},
         {"pages", {}},
         {"record", {"input"}},
-        {"output", {"input"}},
+        {"output", {"input", "running"}},
         {"sweep", {}},
         {"tour", {"input"}},
-        {"commands", {"input", "output", "pages", "record", "sweep", "tour"}}}},
+        {"commands", {"input", "output", "pages", "record", "running", "sweep", "tour"}}}},
   };
   return rules;
 }

@@ -22,8 +22,8 @@ constexpr Flag kGlobalFlags[] = {
      .choices = kColors},
     {.name = "--progress",
      .value = "WHEN",
-     .help = "progress with the time that is left: auto (on a terminal), always (a line a second) "
-             "or never",
+     .help = "what is being done, with the time that is left: auto (on a terminal), always (a line "
+             "a second) or never",
      .fallback = "auto",
      .choices = kProgress},
     {.name = "--no-config", .help = "without the defaults of ~/.config/daydream/config"},

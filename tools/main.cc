@@ -14,6 +14,7 @@
 #include "tools/config.h"
 #include "tools/memory.h"
 #include "tools/overwrite.h"
+#include "tools/running/interrupt.h"
 #include "tools/version.h"
 
 #if defined(__GLIBC__)

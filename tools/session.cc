@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +16,7 @@
 #include "report/text/escape.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
+#include "tools/running/interrupt.h"
 #include "trace/bytes/atomic_file.h"
 
 namespace daydream {
@@ -41,6 +42,20 @@ bool UseColor(std::string_view wish, int fd) {
 }
 
 constexpr size_t kWidestMessage = 80;  // as prose in results
+
+// Of the line of a terminal.
+constexpr std::chrono::milliseconds kRewritten{100};
+
+// A line a second; for tests the time between two, in milliseconds.
+ProgressTeller::Pace PaceOfLines() {
+  const char* set = std::getenv("DAYDREAM_PROGRESS_MS");
+  if (set == nullptr || *set == '\0') return {};
+  const std::chrono::milliseconds pause(std::max(0, std::atoi(set)));
+  return {.first = pause, .pause = pause};
+}
+
+// By this process: an interruption says so.
+std::atomic<bool> something_written = false;
 
 // A command that a shell reads as one line, with breaks before flags where `width` is not enough
 // behind `indent` columns.
@@ -77,24 +92,6 @@ size_t TerminalWidth(int file) {
   winsize size{};
   if (ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
   return 100;
-}
-
-// What a handler can reach is global.
-std::atomic<InterruptNote*> interrupt_note = nullptr;
-
-void WriteInHandler(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-}
-
-extern "C" void OnInterrupt(int signal) {
-  if (signal == SIGINT && InterruptNote::Stop()) return;
-  InterruptNote::Write();
-  AtomicFile::UnlinkTemporary();
-  _exit(128 + signal);
 }
 
 absl::Status CannotWrite(const std::string& path, std::string_view why, std::string_view fix) {
@@ -144,44 +141,6 @@ int LaunchedRanks() {
   return 1;
 }
 
-InterruptNote::InterruptNote(std::string before, std::string after,
-                             std::optional<std::string> stopping)
-    : before_(std::move(before)), after_(std::move(after)), stopping_(std::move(stopping)) {
-  interrupt_note.store(this);
-}
-
-InterruptNote::~InterruptNote() { interrupt_note.store(nullptr); }
-
-bool InterruptNote::Stop() {
-  InterruptNote* of = interrupt_note.load();
-  if (of == nullptr || !of->stopping_.has_value() || of->done_ == 0) return false;
-  if (of->stopped_.exchange(true)) return false;
-  WriteInHandler(*of->stopping_);
-  return true;
-}
-
-void InterruptNote::Write() {
-  const InterruptNote* of = interrupt_note.load();
-  if (of == nullptr || of->before_.empty()) return;
-  std::array<char, 20> digits{};  // of 64 bits
-  size_t begin = digits.size(), count = of->done_.load(std::memory_order_relaxed);
-  do {
-    digits[--begin] = static_cast<char>('0' + count % 10);
-    count /= 10;
-  } while (count > 0);
-  WriteInHandler(of->before_);
-  WriteInHandler({digits.data() + begin, digits.size() - begin});
-  WriteInHandler(of->after_);
-}
-
-void InstallInterruptHandler() {
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on sizes of files is told as any failure of a write
-  for (int signal : {SIGHUP, SIGINT, SIGTERM}) {
-    // Whoever started the process in the background wants it left alone.
-    if (std::signal(signal, OnInterrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
-  }
-}
-
 void Session::Configure(const Args& args) {
   style_.color = UseColor(args.Get("--color"), STDERR_FILENO);
   style_.json = args.Get("--message-format") == "json";
@@ -195,8 +154,13 @@ void Session::Configure(const Args& args) {
   verbose_ = args.Has("--verbose");
   watched_ = isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !style_.json;
   const std::string_view progress = args.Get("--progress");
-  progress_lines_ = isatty(STDERR_FILENO) != 1;
-  progress_ = !style_.json && progress != "never" && (!progress_lines_ || progress == "always");
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  line_ = terminal && !style_.json && !quiet_ && progress != "never";
+  const bool lines = !terminal && !style_.json && !quiet_ && progress == "always";
+  progress_->Print(line_   ? std::optional(ProgressTeller::Lines::kOne)
+                   : lines ? std::optional(ProgressTeller::Lines::kEach)
+                           : std::nullopt,
+                   line_ ? ProgressTeller::Pace{.pause = kRewritten} : PaceOfLines());
   width_ = args.Has("--wide") ? 0 : TerminalWidth(STDOUT_FILENO);
   name_ = args.Has("--wide") ? 0 : kLongestName;
   unit_ = ParseTimeUnit(args.Get("--unit"));
@@ -206,6 +170,11 @@ void Session::Configure(const Args& args) {
   jobs_ = static_cast<unsigned>(std::clamp(jobs, 1.0, 256.0));
 }
 
+void Session::TellTo(Listener listener) {
+  listener_ = std::move(listener);
+  progress_->Print(std::nullopt, {});
+}
+
 void Session::WriteTo(std::string* text, size_t width) {
   written_ = text;
   width_ = width;
@@ -213,7 +182,7 @@ void Session::WriteTo(std::string* text, size_t width) {
 
 void Session::Print(const Diagnostic& d, Severity severity) {
   if (listener_.message) return listener_.message(d, severity);
-  EndProgress();
+  const auto alone = progress_->Hold();
   std::string text = FormatDiagnostic(d, severity, style_);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -231,13 +200,19 @@ void Session::Note(std::string_view text) {
 
 std::string Session::NoteText(const Diagnostic& d) const {
   if (quiet_ || listener_.message) return "";
-  return (progress_ && !progress_lines_ ? "\r\033[K" : "") +
-         FormatDiagnostic(d, Severity::kNote, style_);
+  return (line_ ? "\r\033[K" : "") + FormatDiagnostic(d, Severity::kNote, style_);
+}
+
+InterruptTexts Session::KeepsDone(std::string_view answers) const {
+  return {NoteText({.what = fmt::format("interrupted: {{N}} of {{ALL}} {} are done, and lost",
+                                        answers)}),
+          NoteText({.what = fmt::format("stopping after the {} that are begun", answers),
+                    .effect = "Ctrl-C again ends at once, without them"})};
 }
 
 void Session::Screen(std::string_view lines) {
   if (quiet_ || style_.json || listener_.message) return;
-  EndProgress();
+  const auto alone = progress_->Hold();
   const std::string safe = PrintableText(lines, style_.color);
   std::fwrite(safe.data(), 1, safe.size(), stderr);
 }
@@ -250,33 +225,18 @@ void Session::Next(std::string_view command) {
   std::fprintf(stderr, "\n%s%s\n", std::string(kBegin).c_str(), text.c_str());
 }
 
-void Session::Progress(std::string_view what) { Progress(what, 0, 0); }
-
-void Session::Progress(std::string_view what, uint64_t done, uint64_t total, Counted counted) {
-  const auto now = std::chrono::steady_clock::now();
-  if (what != doing_) {
-    doing_ = what;
-    doing_since_ = now;
-    done_before_ = done;
+void Session::Progress(const Doing& doing) {
+  if (progress_->Tell(doing) && !listener_.message) {
+    SayWhenInterrupted(
+        NoteText({.what = fmt::format("interrupted while {}{}", doing.what,
+                                      something_written ? "" : ": nothing was written")}));
   }
-  if (listener_.progress) return listener_.progress();
-  if (!progress_ || quiet_) return;
-  if (now - begun_ < std::chrono::seconds(1)) return;
-  const auto pause = std::chrono::milliseconds(progress_lines_ ? 1000 : 100);
-  if (shown_ != std::chrono::steady_clock::time_point() && now - shown_ < pause) return;
-  shown_ = now;
-  const double seconds = std::chrono::duration<double>(now - doing_since_).count();
-  const std::string told = ProgressText(what, counted, done, total, done_before_, seconds);
-  progress_shown_ = !progress_lines_;
-  const std::string text = progress_lines_ ? told + "\n" : "\r\033[K" + told;
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  if (listener_.progress) listener_.progress();
 }
 
 void Session::EndProgress() {
-  if (!progress_shown_) return;
-  progress_shown_ = false;
-  std::fputs("\r\033[K", stderr);
+  progress_->End();
+  if (!listener_.message) SayWhenInterrupted("");
 }
 
 std::string Session::Bold(std::string_view text) const {
@@ -315,12 +275,16 @@ absl::Status Session::WriteBytes(const Args& args, std::string_view text) {
   EndProgress();
   std::string path(args.Get("--output"));
   const bool to_output = path.empty() || path == "-";
+  if (to_output) something_written = true;
   if (to_output && written_ != nullptr) {
     written_->append(text);
     return absl::OkStatus();
   }
   if (to_output) return WriteAll(stdout, text, "standard output");
-  DD_RETURN_IF_ERROR(WriteFile(path, text, args.Has("--force-overwrite")));
+  Progress(fmt::format("writing {}", path));
+  const absl::Status written = WriteFile(path, text, args.Has("--force-overwrite"));
+  EndProgress();
+  DD_RETURN_IF_ERROR(written);
   Note(fmt::format("wrote {} ({})", path, FormatBytes(text.size())));
   return absl::OkStatus();
 }
@@ -355,7 +319,9 @@ absl::Status WriteFile(const std::string& path, std::string_view bytes, bool ove
   }
   DD_RETURN_IF_ERROR(file.status());
   DD_RETURN_IF_ERROR(file->Append(bytes));
-  return file->Commit();
+  DD_RETURN_IF_ERROR(file->Commit());
+  something_written = true;
+  return absl::OkStatus();
 }
 
 }  // namespace daydream

@@ -3,11 +3,10 @@
 // the file of defaults (tools/config.h), and by `view`, which needs a screen.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,10 +14,11 @@
 
 #include "base/status.h"
 #include "report/text/format.h"
-#include "report/text/progress.h"
 #include "report/text/table.h"
 #include "tools/diagnostics.h"
 #include "tools/flags.h"
+#include "tools/running/interrupt.h"
+#include "tools/running/progress.h"
 
 namespace daydream {
 
@@ -40,7 +40,7 @@ class Session {
   // Reads the global flags of `args`, NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR, TERM and COLUMNS.
   void Configure(const Args& args);
   // From now on messages and progress go there, and nothing to standard error.
-  void TellTo(Listener listener) { listener_ = std::move(listener); }
+  void TellTo(Listener listener);
   // ... and what standard output would get goes to the end of `text`: as wide as it likes, or as
   // for a terminal of `width` columns.
   void WriteTo(std::string* text, size_t width = 0);
@@ -51,6 +51,9 @@ class Session {
   void Note(std::string_view text);
   // What a note of this would print, for who prints it later; "" where it would not.
   std::string NoteText(const Diagnostic& d) const;
+  // For answers that do not hang on each other, "options": those that are done when it is
+  // interrupted are the result.
+  InterruptTexts KeepsDone(std::string_view answers) const;
   // Lines for people, as they are; left out with --quiet and --message-format json.
   void Screen(std::string_view lines);
   // Shown when a person watches: the command to try next.
@@ -58,15 +61,15 @@ class Session {
   size_t warnings() const { return warnings_; }
 
   // --- progress, on standard error and after a second: one line that is written over on a
-  // terminal; elsewhere only with --progress always, a line a second
-  // Nobody knows how much of it is done.
-  void Progress(std::string_view what);
-  // With what is done, how fast, and the time that is left (report/text/progress.h).
-  void Progress(std::string_view what, uint64_t done, uint64_t total,
-                Counted counted = Counted::kPieces);
+  // terminal; elsewhere only with --progress always, a line a second (tools/running/progress.h)
+  // The phase in which the command is, told from any thread: until another one is, or the end.
+  void Progress(const Doing& doing);
+  void Progress(std::string_view what, uint64_t done = 0, uint64_t total = 0) {
+    Progress({.what = what, .done = done, .total = total});
+  }
   void EndProgress();
   // What Progress() was told last: for the message when memory ends.
-  const std::string& doing() const { return doing_; }
+  std::string doing() const { return progress_->what(); }
   // Bytes that this takes, by an estimate; 0 = not known.
   uint64_t needs() const { return needs_; }
   void Needs(uint64_t bytes) { needs_ = bytes; }
@@ -99,17 +102,12 @@ class Session {
   Listener listener_;
   DiagnosticStyle style_;
   bool out_color_ = false, quiet_ = false, verbose_ = false, watched_ = false;
-  bool progress_ = false, progress_shown_ = false;
-  bool progress_lines_ = false;  // each stays
+  bool line_ = false;  // of progress, on the terminal
   size_t width_ = 0, name_ = 0;
   TimeUnit unit_ = TimeUnit::kAuto;
   size_t warnings_ = 0;
   unsigned jobs_ = 1;
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point shown_{};
-  std::string doing_;
-  std::chrono::steady_clock::time_point doing_since_{};
-  uint64_t done_before_ = 0;  // of it, when that began
+  std::unique_ptr<ProgressTeller> progress_ = std::make_unique<ProgressTeller>();
   uint64_t needs_ = 0;
   std::string* written_ = nullptr;
   std::string config_file_;
@@ -128,35 +126,5 @@ std::vector<std::string> OptionFolders();
 
 // How many processes like this one a launcher (mpirun, srun) has started; 1 without one.
 int LaunchedRanks();
-
-// As long as it lives, the handler of InstallInterruptHandler() writes `before`,
-// how much is done, and `after` on standard error, or nothing without `before`. One at a time;
-// programs with handlers of their own (Python) say nothing.
-class InterruptNote {
- public:
-  // Who has a text for `stopping` looks at stopped(), and ends with what is done: where something
-  // is, the first Ctrl-C only says so and asks for that. The second one ends the process.
-  InterruptNote(std::string before, std::string after,
-                std::optional<std::string> stopping = std::nullopt);
-  ~InterruptNote();
-  InterruptNote(const InterruptNote&) = delete;
-  InterruptNote& operator=(const InterruptNote&) = delete;
-
-  void Done(size_t count) { done_.store(count, std::memory_order_relaxed); }
-  bool stopped() const { return stopped_; }
-
-  // For the handler: make system calls only.
-  static void Write();
-  static bool Stop();  // false: the process is to end
-
- private:
-  const std::string before_, after_;
-  const std::optional<std::string> stopping_;
-  std::atomic<size_t> done_ = 0;
-  std::atomic<bool> stopped_ = false;
-};
-
-// Removes temporary files when the process is interrupted (HUP, INT, TERM) and exits with 128 + n.
-void InstallInterruptHandler();
 
 }  // namespace daydream

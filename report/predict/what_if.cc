@@ -151,6 +151,7 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   one.jobs = results.size() == 1 ? options.jobs : 1;
   std::mutex mutex;
   size_t done = 0;
+  if (options.progress) options.progress(done, results.size());
   ForEachParallel(results.size(), options.jobs, [&](size_t i) {
     WhatIfOptions own = one;
     const bool shown = options.explain_all || i == plan.main;

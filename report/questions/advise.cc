@@ -33,22 +33,35 @@ class Adviser {
     TryEach(options, limits);
     Sort(options.size());
     if (out_.worth.empty()) return;
-    FindBest();
+    if (!Interrupted()) FindBest();
     Rank();
-    ExplainFirst();
+    if (!out_.interrupted) ExplainFirst();
   }
 
  private:
+  void Tell(AdviseStage stage, size_t done, size_t total) const {
+    if (advise_.progress) advise_.progress(stage, done, total);
+  }
+
+  // What was played since the last look may be a part of what was asked.
+  bool Interrupted() {
+    out_.interrupted |= advise_.Stopped();
+    return out_.interrupted;
+  }
+
   void FindBest() {
+    Tell(AdviseStage::kSets, 0, 0);
     SetSearch search(program_, out_.worth, out_.not_worth, least_, advise_);
-    out_.pairs = search.Pairs(base_.step);
+    std::vector<OptionPair> pairs = search.Pairs(base_.step);
+    if (Interrupted()) return;
+    out_.pairs = std::move(pairs);
     const auto first =
         std::ranges::max_element(out_.worth, {}, [&](const Option& o) { return ScoreOf(o); });
     std::vector<size_t> best = search.Best(static_cast<size_t>(first - out_.worth.begin()));
-    if (best.size() < 2) return;
+    if (Interrupted() || best.size() < 2) return;
     Prediction whole = PredictSet(search, best);
     DropDoubtful(search, best, whole);
-    if (best.size() < 2) return;
+    if (Interrupted() || best.size() < 2) return;
     out_.best_list = search.ScenarioOf(best);
     out_.best_members = search.RowsOf(best);
     out_.best = std::move(whole);
@@ -63,6 +76,7 @@ class Adviser {
   void DropDoubtful(SetSearch& search, std::vector<size_t>& members, Prediction& whole) const {
     const auto low = [](const Prediction& p) { return p.least_as_recorded.value_or(0); };
     for (bool dropped = true; std::exchange(dropped, false) && members.size() > 1;) {
+      if (advise_.Stopped()) return;
       std::vector<size_t> asked = search.MayLose(members);
       const size_t least = search.LeastMissed(members);
       if (std::ranges::find(asked, least) == asked.end()) asked.push_back(least);
@@ -88,7 +102,9 @@ class Adviser {
   // What the others are told without.
   void ExplainFirst() {
     if (ExplainsAll()) return;
-    for (size_t i = 0; i < std::min(advise_.explained, out_.worth.size()); ++i) {
+    const size_t rows = std::min(advise_.explained, out_.worth.size());
+    for (size_t i = 0; i < rows; ++i) {
+      Tell(AdviseStage::kReasons, i, rows);
       Prediction& p = out_.worth[i].prediction;
       Prediction told =
           program_.Predict({out_.worth[i].application}, std::nullopt, TriedProgram::Told::kCauses);
@@ -158,24 +174,29 @@ class Adviser {
 
   // All that there is to tell about those that are worth a row, the step with each of the others.
   void TryEach(std::span<const Application> options, std::span<const Application> limits) {
-    tried_.resize(options.size() + limits.size());
+    out_.asked = options.size() + limits.size();
+    tried_.resize(out_.asked);
+    Tell(AdviseStage::kOptions, 0, out_.asked);
     ForEachParallel(tried_.size(), advise_.jobs, [&](size_t i) {
+      if (advise_.Stopped()) return;
       const Application& a = i < options.size() ? options[i] : limits[i - options.size()];
       Prediction p = program_.Predict({a}, least_, ToldOfRows());
       std::lock_guard lock(mutex_);
       tried_[i] = {i, a, std::move(p)};
-      if (advise_.progress) advise_.progress(++done_, tried_.size());
+      Tell(AdviseStage::kOptions, ++done_, tried_.size());
     });
+    out_.untried =
+        std::erase_if(tried_, [](const Option& o) { return o.application.transform == nullptr; });
+    out_.interrupted = out_.untried > 0;
   }
 
   void Sort(size_t options) {
-    for (size_t i = 0; i < tried_.size(); ++i) {
-      Option& o = tried_[i];
+    for (Option& o : tried_) {
       if (!o.prediction.error.ok()) {
-        if (i >= options) continue;
+        if (o.place >= options) continue;
         const bool nothing = DiagnosticOf(o.prediction.error).code == "E0601";
         (nothing ? out_.nothing_here : out_.unjudged).push_back(std::move(o));
-      } else if (i >= options || o.prediction.bound) {
+      } else if (o.place >= options || o.prediction.bound) {
         out_.limits.push_back(std::move(o));
       } else if (base_.step - o.prediction.step >= least_) {
         out_.worth.push_back(std::move(o));
@@ -211,6 +232,7 @@ bool AreTwoWays(std::string_view a, std::string_view b) {
 absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
                                std::span<const Application> options,
                                std::span<const Application> limits, const AdviseOptions& advise) {
+  if (advise.progress) advise.progress(AdviseStage::kStep, 0, 0);
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
   Baseline base = MakeBaseline(built.graph, timeline, {.true_step = advise.true_step});
   base.samples = replay.batch.samples;

@@ -47,9 +47,20 @@ struct Advised {
   // the one that saves least beside the others, or one that alone may make the step a tenth longer,
   // stays only where the low end of the set is better with it.
   std::optional<Prediction> best;
+  // It was told to stop: some options were not tried, or the best set was not looked for.
+  bool interrupted = false;
+  size_t asked = 0, untried = 0;  // options and limits
   // Rows of `worth`, and behind its end places in `not_worth`, in the order of application.
   std::vector<size_t> best_members;
   std::vector<Application> best_list;  // the same as a scenario
+};
+
+// What takes its time.
+enum class AdviseStage : uint8_t {
+  kStep,     // as recorded is played
+  kOptions,  // each is tried
+  kSets,     // of them are played, nobody knows how many
+  kReasons,  // are found for the first rows
 };
 
 struct AdviseOptions {
@@ -67,7 +78,11 @@ struct AdviseOptions {
   size_t explained = kAllRows;
   static constexpr size_t kAllRows = std::numeric_limits<size_t>::max();
   unsigned jobs = 1;
-  std::function<void(size_t done, size_t total)> progress;
+  // From any thread, one at a time; `total` 0: nobody knows.
+  std::function<void(AdviseStage stage, size_t done, size_t total)> progress = {};
+  // Asked from any thread: true once nothing more is to be begun. Without the best set, then.
+  std::function<bool()> stopped = {};
+  bool Stopped() const { return stopped && stopped(); }
 };
 
 // What options are tried on: the steps of one rank, or ranks that are played together.
@@ -92,8 +107,9 @@ class TriedProgram {
   virtual Prediction Predict(const std::vector<Application>& scenario,
                              std::optional<Duration> least, Told told) const = 0;
   // The step with each of these alone, none where the others leave an option nothing to do.
-  virtual std::vector<Outcome> Play(
-      const std::vector<std::vector<Application>>& scenarios) const = 0;
+  // `played`: after each, from any thread.
+  virtual std::vector<Outcome> Play(const std::vector<std::vector<Application>>& scenarios,
+                                    const std::function<void()>& played) const = 0;
 };
 
 // True of options that reach one gain in two ways: graphs and aot.

@@ -178,14 +178,16 @@ class Profiler {
     out.step = StepTime(graph_, timeline);
     // Eight curves at a time: their ends are played side by side.
     const size_t parts = (chosen.size() + StepBatch::kWidth - 1) / StepBatch::kWidth;
+    const auto stopped = [&] { return options_.stopped && options_.stopped(); };
     ForEachParallel(parts, options_.jobs, [&](size_t part) {
+      if (stopped()) return;
       const Replays::Lent batch = replays_.Batch(graph_);
       const size_t first = part * StepBatch::kWidth;
       const size_t count = std::min<size_t>(StepBatch::kWidth, chosen.size() - first);
       std::vector<CurveWork> work;
       for (size_t i = 0; i < count; ++i) work.push_back(WorkIn(groups[chosen[first + i]]));
       const std::array<Duration, StepBatch::kWidth> without = PlayWithout(work, *batch);
-      for (size_t i = 0; i < count; ++i) {
+      for (size_t i = 0; i < count && !stopped(); ++i) {
         SpeedupCurve& curve = out.curves[first + i];
         curve = Described(groups[chosen[first + i]]);
         curve.steps = {out.step, without[i]};
@@ -195,6 +197,8 @@ class Profiler {
         Tell(chosen.size());
       }
     });
+    out.unplayed =
+        std::erase_if(out.curves, [](const SpeedupCurve& curve) { return curve.steps.empty(); });
     std::stable_sort(
         out.curves.begin(), out.curves.end(),
         [](const SpeedupCurve& a, const SpeedupCurve& b) { return a.saved() > b.saved(); });

@@ -60,12 +60,15 @@ struct CausalOptions {
   bool flat_in_full = true;  // all points of flat curves, too
   unsigned jobs = 1;
   std::function<void(size_t done, size_t total)> progress;
+  // Asked from any thread: true once nothing more is to be begun.
+  std::function<bool()> stopped = {};
 };
 
 struct CausalProfile {
   Duration step;                     // replayed, unchanged
   std::vector<SpeedupCurve> curves;  // what saves most when it is gone comes first
   size_t left_out = 0;               // groups beyond CausalOptions::most
+  size_t unplayed = 0;               // curves that are missing: it was told to stop
   double share(size_t point) const;  // of the work that is taken away at this point
   size_t points = 0;
 };

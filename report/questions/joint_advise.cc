@@ -60,15 +60,19 @@ class RanksTogether : public TriedProgram {
     return AsPrediction(answer_, PredictJoint(run_, answer_, scenario));
   }
 
-  std::vector<Outcome> Play(const std::vector<std::vector<Application>>& scenarios) const override {
+  std::vector<Outcome> Play(const std::vector<std::vector<Application>>& scenarios,
+                            const std::function<void()>& played) const override {
     std::vector<Outcome> found(scenarios.size());
-    ForEachParallel(scenarios.size(), advise_.jobs,
-                    [&](size_t i) { found[i] = PlayOne(scenarios[i]); });
+    ForEachParallel(scenarios.size(), advise_.jobs, [&](size_t i) {
+      found[i] = PlayOne(scenarios[i]);
+      played();
+    });
     return found;
   }
 
  private:
   Outcome PlayOne(const std::vector<Application>& scenario) const {
+    if (advise_.Stopped()) return {{}, "not played"};
     const absl::StatusOr<JointStep> played = StepOnRanks(run_, scenario);
     if (!played.ok()) return {{}, DiagnosticOf(played.status()).what};
     if (!played->left_out.empty()) {

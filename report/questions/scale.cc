@@ -194,7 +194,7 @@ class SharedSteps {
   SharedSteps(size_t count, Play play)
       : played(count, absl::UnknownError("")), play_(std::move(play)), here_(count, 0) {}
 
-  absl::Status Run(unsigned jobs, const ScaleShare& share) {
+  absl::Status Run(unsigned jobs, const ScaleShare& share, const std::function<bool()>& stopped) {
     const auto work = [&](size_t i) {
       played[i] = play_(i);
       here_[i] = 1;
@@ -206,10 +206,18 @@ class SharedSteps {
     }
     DD_RETURN_IF_ERROR(
         share(played.size(), work, [&](const std::string& line) { return Hear(line); }));
+    if (stopped && stopped()) return absl::OkStatus();
     for (size_t i = 0; i < played.size(); ++i) {
       if (!played[i].ok()) MakeWhole(i);
     }
     return absl::OkStatus();
+  }
+  // Whether `count` from `first` on have a step or a reason why there is none.
+  bool Known(size_t first, size_t count) const {
+    for (size_t i = first; i < first + count; ++i) {
+      if (here_[i] == 0 && !played[i].ok()) return false;
+    }
+    return true;
   }
   // With what was changed, or with why there is none.
   void MakeWhole(size_t i) {
@@ -265,7 +273,7 @@ absl::StatusOr<ScaleCurve> ScaleOver(std::span<const BuiltGraph* const> recorded
     const int n = ranks[i / each];
     return PlayStep(rank, SpecOf(rank, n, options), n, curve.jitter);
   });
-  DD_RETURN_IF_ERROR(steps.Run(jobs, share));
+  DD_RETURN_IF_ERROR(steps.Run(jobs, share, options.stopped));
   // Changes are told of the last point that has an answer.
   for (size_t i = ranks.size(); i-- > 0;) {
     const auto of = std::span(steps.played).subspan(i * each, each);
@@ -274,6 +282,10 @@ absl::StatusOr<ScaleCurve> ScaleOver(std::span<const BuiltGraph* const> recorded
     break;
   }
   for (size_t i = 0; i < ranks.size(); ++i) {
+    if (!steps.Known(i * each, each)) {
+      ++curve.unplayed;
+      continue;
+    }
     ScalePoint& p = curve.points.emplace_back(ScalePoint{.ranks = ranks[i]});
     PlayedRank mean = MeanOfRanks(std::span(steps.played).subspan(i * each, each));
     if (!mean.ok()) {

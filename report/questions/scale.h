@@ -24,6 +24,8 @@ struct ScaleOptions {
   // there are several, else kUsualJitter (transforms/parallel/jitter.h).
   std::optional<double> jitter;
   bool fixed_global = false;  // n GPUs share the recorded batch, else each has one
+  // Asked once `share` has come back: what it has not played by then is left out.
+  std::function<bool()> stopped = {};
 };
 
 struct ScalePoint {
@@ -43,10 +45,11 @@ struct ScalePoint {
 };
 
 struct ScaleCurve {
-  Duration one;       // step of one GPU, alone
-  double jitter = 0;  // as asked, or found
-  std::vector<ScalePoint> points;
-  Changes changes;  // what the last of them told
+  Duration one;                    // step of one GPU, alone
+  double jitter = 0;               // as asked, or found
+  std::vector<ScalePoint> points;  // those that were played
+  size_t unplayed = 0;             // that are missing
+  Changes changes;                 // what the last of them told
 };
 
 // Does `work(i)` for each i below `count`, each once, here or in another process that asks the

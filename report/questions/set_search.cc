@@ -169,7 +169,11 @@ void SetSearch::Find(const std::vector<OptionSet>& sets) {
     played.push_back(s);
     scenarios.push_back(std::move(scenario));
   }
-  std::vector<Outcome> found = program_.Play(scenarios);
+  std::vector<Outcome> found = program_.Play(scenarios, [&] {
+    const std::lock_guard lock(counting_);
+    ++sets_played_;
+    if (advise_.progress) advise_.progress(AdviseStage::kSets, sets_played_, 0);
+  });
   for (size_t i = 0; i < played.size(); ++i) known_[played[i]] = std::move(found[i]);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <span>
 #include <string>
 #include <tuple>
@@ -85,6 +86,8 @@ class SetSearch {
   const AdviseOptions& advise_;
   size_t paired_ = 0;
   std::map<OptionSet, Outcome> known_;
+  std::mutex counting_;
+  size_t sets_played_ = 0;
 };
 
 }  // namespace daydream

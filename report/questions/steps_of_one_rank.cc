@@ -34,15 +34,19 @@ class TriedSteps : public TriedProgram {
                               .jobs = least.has_value() ? 1 : advise_.jobs});
   }
 
-  std::vector<Outcome> Play(const std::vector<std::vector<Application>>& scenarios) const override {
+  std::vector<Outcome> Play(const std::vector<std::vector<Application>>& scenarios,
+                            const std::function<void()>& played) const override {
     std::vector<Outcome> found(scenarios.size());
-    ForEachParallel(scenarios.size(), advise_.jobs,
-                    [&](size_t i) { found[i] = PlayOne(scenarios[i]); });
+    ForEachParallel(scenarios.size(), advise_.jobs, [&](size_t i) {
+      found[i] = PlayOne(scenarios[i]);
+      played();
+    });
     return found;
   }
 
  private:
   Outcome PlayOne(std::span<const Application> scenario) const {
+    if (advise_.Stopped()) return {{}, "not played"};
     const CommonBegins::Applied applied = begins_.Apply(scenario);
     if (!applied.status.ok()) return {{}, DiagnosticOf(applied.status).what};
     if (applied.idle != nullptr) {

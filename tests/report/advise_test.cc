@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "report/questions/own_mistake.h"
@@ -347,6 +348,51 @@ TEST(Advise, TheBestSetHoldsWhatHelpsOnlyBesideOthers) {
 }
 
 // The command fails then: what looks like advice may lack the best of it.
+// Stops once `count` of a stage is done.
+Advised AskUntil(AdviseStage stage, size_t count) {
+  auto replay = CheckReplay(LaunchBound(), nullptr);
+  bool stop = false;
+  const AdviseOptions options{.progress = [&](AdviseStage at, size_t done,
+                                              size_t) { stop |= at == stage && done == count; },
+                              .stopped = [&] { return stop; }};
+  auto advised =
+      Advise(LaunchBound(), *replay, EverythingTried().options, EverythingTried().limits, options);
+  EXPECT_TRUE(advised.ok()) << advised.status();
+  return *std::move(advised);
+}
+
+TEST(Advise, ToldToStopItLeavesWhatWasTriedAsItWouldBe) {
+  const Advised part = AskUntil(AdviseStage::kOptions, 9);
+  EXPECT_TRUE(part.interrupted);
+  EXPECT_EQ(part.untried, part.asked - 9);
+  EXPECT_FALSE(part.best.has_value());
+  EXPECT_TRUE(part.pairs.empty());
+  std::map<size_t, Duration> steps;
+  const Advised& whole = LaunchBoundAdvice();
+  for (const auto* list : {&whole.worth, &whole.not_worth}) {
+    for (const Option& o : AllOf(*list)) steps[o.place] = o.prediction.step;
+  }
+  size_t told = 0;
+  for (const auto* list : {&part.worth, &part.not_worth}) {
+    for (const Option& o : AllOf(*list)) {
+      EXPECT_EQ(o.prediction.step, steps[o.place]) << o.prediction.name;
+      ++told;
+    }
+  }
+  EXPECT_GT(told, 0u);
+}
+
+TEST(Advise, ToldToStopInTheSearchItHasNoBestSet) {
+  ASSERT_TRUE(LaunchBoundAdvice().best.has_value());
+  for (const size_t played : {1, 12, 60}) {
+    const Advised part = AskUntil(AdviseStage::kSets, played);
+    EXPECT_TRUE(part.interrupted) << played;
+    EXPECT_EQ(part.untried, 0u);
+    EXPECT_FALSE(part.best.has_value());
+    EXPECT_EQ(Names(part.worth), Names(LaunchBoundAdvice().worth));
+  }
+}
+
 TEST(Advise, AMistakeOfOursIsNotAnOptionThatCannotBeJudged) {
   Advised advised;
   const auto failed = [&](std::string_view code) {

@@ -91,10 +91,10 @@ class CliFixture : public testing::Test {
     }
     return "not seen: " + text + "\n" + ReadAll(Path("out")) + ReadAll(Path("err"));
   }
-  // Ends it as Ctrl-C does; its exit code.
-  static int Interrupt(pid_t pid) {
+  // Ends it as Ctrl-C does, or with another signal; its exit code.
+  static int Interrupt(pid_t pid, int signal = SIGINT) {
     int status = -1;
-    if (kill(pid, SIGINT) != 0 || waitpid(pid, &status, 0) != pid) return -1;
+    if (kill(pid, signal) != 0 || waitpid(pid, &status, 0) != pid) return -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }

@@ -77,6 +77,14 @@ absl::Status WriteAdvice(const Args& args, const AdviseReport& report, Session& 
                                     .markdown = [&] { return AdviseMarkdown(report, session); }});
 }
 
+// Of a result that is a part: what is missing.
+Exit EndOf(const AdviseReport& report, Session& session) {
+  if (!report.advised.interrupted) return Exit::kOk;
+  session.Warn({.what = fmt::format("interrupted: {}", MissingOf(report.advised)),
+                .effect = "the result holds the options that were tried"});
+  return Exit::kInterrupted;
+}
+
 void SayNext(const AdviseReport& report, std::string_view otherwise, Session& session) {
   const std::vector<Option>& worth = report.advised.worth;
   session.Next(worth.empty() ? fmt::format("daydream {} {}", otherwise, report.path)
@@ -111,11 +119,15 @@ absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidat
     return Refuse(off, "daydream.advise/1", nullptr, ranks.findings, args, session,
                   [&](JsonWriter& json) { WriteNotJudged(candidates, off, json); });
   }
-  DD_ASSIGN_OR_RETURN(AdviseReport report, AdviseOnRanks(path, ranks, candidates, budget, session));
+  std::optional<InterruptNote> note(session.KeepsDone("options"));
+  DD_ASSIGN_OR_RETURN(AdviseReport report,
+                      AdviseOnRanks(path, ranks, candidates, budget, session, &*note));
+  note.reset();
   report.details = details;
   DD_RETURN_IF_ERROR(WriteAdvice(args, report, session));
-  SayNext(report, "ranks", session);
-  return Exit::kOk;
+  const Exit exit = EndOf(report, session);
+  if (exit == Exit::kOk) SayNext(report, "ranks", session);
+  return exit;
 }
 
 absl::Status CheckHtml(const Args& args) {
@@ -157,9 +169,13 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
   }
   // A table explains its first rows only.
   const bool all = args.Has("--html") || FormatOf(args).value_or(Format::kTable) == Format::kJson;
+  // A page is one answer.
+  std::optional<InterruptNote> note;
+  if (!args.Has("--html")) note.emplace(session.KeepsDone("options"));
   DD_ASSIGN_OR_RETURN(AdviseReport report,
                       AdviseOn(path, in, candidates, budget, goal != "step", session,
-                               all ? AdviseOptions::kAllRows : details));
+                               all ? AdviseOptions::kAllRows : details, note ? &*note : nullptr));
+  note.reset();
   report.details = details;
   if (args.Has("--html")) {
     DD_ASSIGN_OR_RETURN(const std::string page,
@@ -174,8 +190,9 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
   WarnAboutReplay(in.replay, session);
   DD_RETURN_IF_ERROR(BesideFindings(in.replay.no_step, in.findings, args));
   DD_RETURN_IF_ERROR(OwnMistake(report.advised));
-  SayNext(report, "causal", session);
-  return Exit::kOk;
+  const Exit exit = EndOf(report, session);
+  if (exit == Exit::kOk) SayNext(report, "causal", session);
+  return exit;
 }
 
 }  // namespace
@@ -199,7 +216,8 @@ time. --rank asks one, also by --objective and with --true-step and --samples.
 What finds nothing to change is named, and so is what this trace cannot answer, with how
 to record one that can. For the first options it prints the code to try and the command
 that scores the prediction against a recording made afterwards. The result is the same
-for any number of threads. Exit code 4: the replay is too far off for any prediction.)",
+for any number of threads. Exit code 4: the replay is too far off for any prediction.
+Ctrl-C leaves the options that were tried, without a best set; again, it ends at once.)",
     .examples =
         R"(daydream advise run.ddtrace
 daydream advise run.ddtrace --details 3 --exclude amp

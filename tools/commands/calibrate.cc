@@ -31,6 +31,7 @@ absl::StatusOr<Samples> ReadSamples(const std::string& path, const Args& args, S
     return read;
   }
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+  session.Progress("building the graph");
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
   read.samples = SamplesOf(built.graph);
   read.source = trace->provenance.source;

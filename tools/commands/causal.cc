@@ -13,6 +13,7 @@
 #include "tools/output/prediction_text.h"
 #include "tools/output/refused.h"
 #include "tools/output/whatif_output.h"
+#include "tools/running/interrupt.h"
 #include "transforms/core/select.h"
 
 namespace daydream {
@@ -48,6 +49,12 @@ constexpr Flag kCausalFlags[] = {
 constexpr size_t kShown[] = {10, 25, 50, 75, 100};
 constexpr size_t kRowsShown = 20;
 constexpr uint64_t kCausalMostPoints = 1000;
+
+// What is missing of a profile that was told to stop.
+std::string MissingCurves(const CausalProfile& p) {
+  return fmt::format("interrupted: {} of {} are missing", FormatCount(p.unplayed),
+                     Plural(p.unplayed + p.curves.size(), "curve"));
+}
 
 struct Report {
   const Inputs* in = nullptr;
@@ -146,6 +153,7 @@ std::string Text(const Report& report, const Session& session) {
     out += table.Text(session.table_style());
   }
   out += Flat(p, wish);
+  if (p.unplayed > 0) out += "  " + MissingCurves(p) + "\n";
   if (p.left_out > 0) {
     out += fmt::format("  {} with less work left out: --top\n", Plural(p.left_out, "group"));
   }
@@ -161,6 +169,7 @@ std::string CausalMarkdown(const Report& report, const Session& session) {
                      FormatTime(p.step, wish));
   const Table table = CausalCurveTable(report, wish);
   out += table.rows() > 0 ? table.Markdown() : "no kind of work alone is worth 0.5 % of the step\n";
+  if (p.unplayed > 0) out += "\n" + MissingCurves(p) + "\n";
   const std::string flat = Flat(p, wish);
   return flat.empty() ? out : out + "\n" + PlainMarkdown(flat);
 }
@@ -169,6 +178,7 @@ std::string CausalJson(const Report& report) {
   const CausalProfile& p = report.profile;
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.causal/1");
+  if (p.unplayed > 0) json.Key("interrupted").Bool(true);
   const Trace& trace = *report.in->trace;
   WriteTrace(trace, trace.provenance.source, report.in->built.report, json);
   json.Key("steps").UInt(report.in->replay.steps);
@@ -235,9 +245,7 @@ absl::StatusOr<std::vector<WorkGroup>> GroupsFor(const Args& args, const Graph& 
 absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
-  CausalOptions options{.jobs = session.jobs(), .progress = [&](size_t done, size_t total) {
-                          session.Progress("playing", done, total);
-                        }};
+  CausalOptions options{.jobs = session.jobs()};
   DD_ASSIGN_OR_RETURN(options.points, ParseCount("--points", args.Get("--points")));
   DD_ASSIGN_OR_RETURN(options.most, ParseCount("--top", args.Get("--top")));
   const Format format = FormatOf(args).value_or(Format::kTable);  // tables show no flat curve
@@ -260,7 +268,14 @@ absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
   }
   DD_ASSIGN_OR_RETURN(std::vector<WorkGroup> groups, GroupsFor(args, in.built.graph));
   Report report{.in = &in, .headline = Headline(*in.trace, in.built)};
+  std::optional<InterruptNote> note(session.KeepsDone("curves"));
+  options.progress = [&](size_t done, size_t total) {
+    note->Done(done, total);
+    session.Progress({.what = "playing curves", .done = done, .total = total, .last = true});
+  };
+  options.stopped = [&] { return note->stopped(); };
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));
+  note.reset();
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(in.built.graph));
   report.steps = CountedPeriods(in.built.graph, timeline);
   DD_RETURN_IF_ERROR(
@@ -269,6 +284,11 @@ absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
                                  .csv = [&] { return Csv(report.profile); },
                                  .markdown = [&] { return CausalMarkdown(report, session); }}));
   WarnAboutReplay(in.replay, session);
+  if (report.profile.unplayed > 0) {
+    session.Warn({.what = MissingCurves(report.profile),
+                  .effect = "the result holds those that were played"});
+    return Exit::kInterrupted;
+  }
   session.Next(fmt::format("daydream advise {}", path));
   return Exit::kOk;
 }
@@ -286,7 +306,7 @@ virtual speed-ups of Coz (SOSP'15), which a replay has for free. Where a curve b
 something else begins to hold the step up: it says how much faster the work is there,
 and what is longest on the critical path then. Work on several lanes counts once on
 each. Nothing else gets slower or faster: to judge a real optimization ask whatif or
-advise.)",
+advise. Ctrl-C leaves the curves that were played; again, it ends at once.)",
     .examples =
         "daydream causal run.ddtrace\n"
         "daydream causal run.ddtrace --by layer --top 40\n"

@@ -75,10 +75,12 @@ absl::StatusOr<Exit> RunColocate(const Args& args, Session& session) {
   std::vector<BuiltGraph> built;
   for (const std::string& path : args.positional()) {
     DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+    session.Progress("building the graph");
     DD_ASSIGN_OR_RETURN(BuiltGraph graph, BuildFor(trace, args));
     built.push_back(std::move(graph));
   }
   const GpuPolicy policy = args.Get("--policy") == "space" ? GpuPolicy::kSpace : GpuPolicy::kTime;
+  session.Progress("playing both programs");
   DD_ASSIGN_OR_RETURN(Colocation c,
                       PredictColocation(built[0].graph, built[1].graph, policy, ShareRules{}));
   DD_RETURN_IF_ERROR(session.WriteResult(

@@ -92,7 +92,10 @@ absl::StatusOr<std::string> ExportSvg(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const double limit, ParsePercent("", kMaxReplayErrorFlag.fallback));
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
   WarnAboutReplay(in.replay, session);
-  const WhatIfOptions options{.alone = false, .jobs = session.jobs()};
+  const WhatIfOptions options{
+      .alone = false, .jobs = session.jobs(), .progress = [&](size_t done, size_t total) {
+        session.Progress("predicting", done, total);
+      }};
   DD_ASSIGN_OR_RETURN(const WhatIf result, PredictAll(in.built, in.replay, scenarios, options));
   DD_RETURN_IF_ERROR(in.replay.no_step);
   const Prediction& main = result.predictions[result.main];
@@ -112,8 +115,13 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
   if (kind == "svg") return ExportSvg(args, session);
   DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
-  if (kind == "ddtrace") return SerializeDdtrace(*trace);
+  if (kind == "ddtrace") {
+    session.Progress("packing the trace");
+    return SerializeDdtrace(*trace);
+  }
+  session.Progress("building the graph");
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
+  session.Progress("playing the steps");
   if (!args.Has("--keep-recording-cost")) {
     DD_RETURN_IF_ERROR(LeaveOutRecording(built.graph).status());
   }
@@ -123,6 +131,7 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
   }
   if (kind == "dot") return ExportDot(scenarios.empty() ? built.graph : after.graph, args);
   DD_ASSIGN_OR_RETURN(Timeline before, Simulate(built.graph, {.blockers = true}));
+  session.Progress(fmt::format("making the {} file", kind));
   if (kind == "folded") {
     return scenarios.empty() ? FoldedStacks(built.graph, before)
                              : FoldedStacks(after.graph, after.timeline);

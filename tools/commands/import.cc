@@ -49,11 +49,14 @@ absl::StatusOr<Exit> RunImport(const Args& args, Session& session) {
   std::string output(args.Get("--output"));
   while (input.size() > 1 && input.ends_with('/')) input.pop_back();
   if (output.empty()) output = NameOfImported(input == "-" ? "stdin" : input);
+  session.Progress("packing the trace");
   DD_ASSIGN_OR_RETURN(std::string bytes, SerializeDdtrace(*trace));
   if (output == "-") {
     DD_RETURN_IF_ERROR(session.WriteBytes(args, bytes));
   } else {
+    session.Progress(fmt::format("writing {}", output));
     DD_RETURN_IF_ERROR(WriteFile(output, bytes, args.Has("--force-overwrite")));
+    session.EndProgress();
   }
   Steps steps = FindSteps(*trace);
   session.Note(fmt::format("wrote {} ({}): {}, {}, {}", output, FormatBytes(bytes.size()),

@@ -85,6 +85,7 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   if (!built.ok()) return facts;
   Inputs& in = facts.in;
   in.built = *std::move(built);
+  session.Progress("checking the replay");
   facts.played = typical.ok() ? JudgeRecording(in, *typical) : typical.status();
   if (facts.played.ok()) {
     TellOneRank(args.positional()[0], args, session, in);

@@ -98,6 +98,7 @@ absl::StatusOr<Exit> ListOptions(const Args& args, Session& session) {
   std::string path(args.Get("--applicable"));
   if (!path.empty()) {
     DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+    session.Progress("building the graph");
     built = BuildFor(trace, args);
     if (!built.ok()) return built.status();
   }
@@ -222,6 +223,7 @@ absl::StatusOr<Exit> Check(const std::string& name, const Args& args, Session& s
     return Exit::kOk;
   }
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+  session.Progress("building the graph");
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
   std::vector<OptionMatch> matches;
   Graph graph = built.graph;

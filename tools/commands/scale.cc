@@ -18,6 +18,7 @@
 #include "tools/output/joint_questions.h"
 #include "tools/output/refused.h"
 #include "tools/output/shown_path.h"
+#include "tools/running/interrupt.h"
 #include "tools/sweep/sweep_key.h"
 #include "tools/sweep/together.h"
 #include "transforms/parallel/fabric_choice.h"
@@ -131,6 +132,12 @@ Table PointsTable(const ScaleReport& r, TimeUnit wish) {
   return table;
 }
 
+// What is missing of a curve that was told to stop.
+std::string MissingPoints(const ScaleCurve& curve) {
+  return fmt::format("interrupted: {} of {} are missing", FormatCount(curve.unplayed),
+                     Plural(curve.unplayed + curve.points.size(), "point"));
+}
+
 std::string GpusText(double n) { return fmt::format("{:.0f}", n); }
 std::string RateText(double rate) { return fmt::format("{:.3g} x", rate); }
 
@@ -167,8 +174,9 @@ std::string ScaleText(const ScaleReport& r, const Session& session) {
                   r.options.also.empty() ? "" : " + " + r.options.also, Printable(r.options.fabric),
                   r.options.fixed_global ? "all GPUs share the recorded batch"
                                          : "each GPU has the recorded batch");
-  text += PointsTable(r, session.unit()).Text(session.table_style()) + WhyItBends(r) + "\n" +
-          CurvePicture(r);
+  text += PointsTable(r, session.unit()).Text(session.table_style());
+  if (r.curve.unplayed > 0) text += "  " + MissingPoints(r.curve) + "\n";
+  text += WhyItBends(r) + "\n" + CurvePicture(r);
   text += fmt::format("\n  one GPU alone {}; replay {:+.2f} %; ranks differ by {:.2g} % ({})\n",
                       FormatTime(r.curve.one, session.unit()), 100 * r.replay, 100 * r.curve.jitter,
                       several && !r.options.jitter ? "as recorded" : "--jitter");
@@ -180,11 +188,9 @@ std::string ScaleText(const ScaleReport& r, const Session& session) {
 
 std::string ScaleJson(const ScaleReport& r) {
   JsonWriter json;
-  json.BeginObject()
-      .Key("schema")
-      .String("daydream.scale/1")
-      .Key("trace")
-      .String(WithoutFolders(r.name));
+  json.BeginObject().Key("schema").String("daydream.scale/1");
+  if (r.curve.unplayed > 0) json.Key("interrupted").Bool(true);
+  json.Key("trace").String(WithoutFolders(r.name));
   json.Key("strategy").String(r.options.strategy).Key("fabric").String(r.options.fabric);
   if (!r.options.also.empty()) json.Key("also").String(r.options.also);
   json.Key("jitter").Double(r.curve.jitter);
@@ -290,7 +296,13 @@ absl::StatusOr<Exit> WriteScale(const ScaleReport& report, const Args& args, Ses
       args, {.table = [&] { return ScaleText(report, session); },
              .json = [&] { return ScaleJson(report); },
              .csv = [&] { return PointsTable(report, session.unit()).Csv(); },
-             .markdown = [&] { return PointsTable(report, session.unit()).Markdown(); }}));
+             .markdown =
+                 [&] {
+                   const std::string points = PointsTable(report, session.unit()).Markdown();
+                   return report.curve.unplayed > 0
+                              ? points + "\n" + MissingPoints(report.curve) + "\n"
+                              : points;
+                 }}));
   for (const std::string& w : report.curve.changes.Caveats()) {
     session.Warn({.code = "W0603", .what = w});
   }
@@ -299,7 +311,50 @@ absl::StatusOr<Exit> WriteScale(const ScaleReport& report, const Args& args, Ses
   for (const ScalePoint& p : report.curve.points) {
     if (!p.error.ok() && told.insert(p.error.ToString()).second) session.Error(p.error);
   }
+  if (report.curve.unplayed > 0) {
+    session.Warn(
+        {.what = MissingPoints(report.curve), .effect = "the result holds those that were played"});
+    return Exit::kInterrupted;
+  }
   return told.empty() ? Exit::kOk : Exit::kCannotAnswer;
+}
+
+// Fills `report.curve`, with the points that are done when it is told to stop: other ranks are not
+// asked to.
+absl::Status PlayCurve(const Recorded& in, const std::vector<int>& ranks, Session& session,
+                       World& world, ScaleReport& report) {
+  std::optional<InterruptNote> note;
+  if (world.size() == 1) note.emplace(session.KeepsDone("points"));
+  bool stopped = false;
+  const auto share = [&](size_t count, const auto& work, const auto& take) -> absl::Status {
+    std::vector<size_t> todo(count);
+    std::iota(todo.begin(), todo.end(), size_t{0});
+    const size_t each = in.ranks.size();  // of a point
+    size_t played = 0;
+    const auto tell = [&] {
+      session.Progress({.what = "playing points", .done = played, .total = count, .last = true});
+    };
+    tell();
+    const auto hear = [&](const std::string& line) -> absl::Status {
+      DD_RETURN_IF_ERROR(take(line));
+      ++played;
+      tell();
+      if (!note.has_value()) return absl::OkStatus();
+      // They are begun in order, and those that are begun are played.
+      note->Done(played / each, count / each);
+      stopped = played < count && note->stopped();
+      return stopped ? absl::CancelledError() : absl::OkStatus();
+    };
+    const absl::Status done = world.Distribute(todo, session.jobs(), work, hear);
+    if (!stopped) DD_RETURN_IF_ERROR(done);
+    // The first one has all of it.
+    return world.first() ? absl::OkStatus() : absl::CancelledError("told by the first rank");
+  };
+  session.Progress("playing one GPU alone");
+  ScaleOptions options = report.options;
+  options.stopped = [&] { return stopped; };
+  DD_ASSIGN_OR_RETURN(report.curve, ScaleOver(in.ranks, ranks, options, session.jobs(), share));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Exit> ScaleTogether(const Args& args, Session& session, World& world) {
@@ -313,15 +368,7 @@ absl::StatusOr<Exit> ScaleTogether(const Args& args, Session& session, World& wo
     DD_ASSIGN_OR_RETURN(key, KeyOf(args, report, in));
   }
   DD_RETURN_IF_ERROR(world.Agree(key));
-  const auto share = [&](size_t count, const auto& work, const auto& take) -> absl::Status {
-    std::vector<size_t> todo(count);
-    std::iota(todo.begin(), todo.end(), size_t{0});
-    DD_RETURN_IF_ERROR(world.Distribute(todo, session.jobs(), work, take));
-    // The first one has all of it.
-    return world.first() ? absl::OkStatus() : absl::CancelledError("told by the first rank");
-  };
-  DD_ASSIGN_OR_RETURN(report.curve,
-                      ScaleOver(in.ranks, ranks, report.options, session.jobs(), share));
+  DD_RETURN_IF_ERROR(PlayCurve(in, ranks, session, world, report));
   return WriteScale(report, args, session);
 }
 
@@ -343,7 +390,8 @@ described (daydream fabric). Efficiency is T(1) / T(n), each GPU with the record
 with --fixed-global-batch T(1) / (n T(n)). Of a folder of ranks the curve is their mean. The
 interval is what n ranks that differ by --jitter come to in 80 % of all runs, and 20 % of the
 exposed communication. Where MPI was there when it was built, `mpirun daydream-mpi scale ...`
-shares the points among all ranks, with the same result, which the first one writes.)",
+shares the points among all ranks, with the same result, which the first one writes. Ctrl-C
+leaves the points that were played; again, it ends at once.)",
     .examples =
         "daydream scale one-gpu.json --ranks 1,2,4..1024 --fabric ib-ndr\n"
         "daydream scale one-gpu.json --strategy zero1 --ranks 8 --fabric nvlink4 --format json\n"

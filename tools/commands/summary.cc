@@ -335,6 +335,7 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadAsked(path, args, session));
   if (args.Has("--per-step")) {
+    session.Progress("building the graph");
     DD_ASSIGN_OR_RETURN(in.built, BuildFor(in.trace, args));
     return RunPerStep(in, args, session);
   }

@@ -13,6 +13,7 @@
 #include "tools/output/joint_questions.h"
 #include "tools/output/refused.h"
 #include "tools/output/sweep_output.h"
+#include "tools/running/interrupt.h"
 #include "tools/sweep/journal.h"
 #include "tools/sweep/sweep_key.h"
 #include "tools/sweep/together.h"
@@ -241,6 +242,7 @@ class Sweep {
     if (put_in_turn) put_in_turn(todo);
     DD_RETURN_IF_ERROR(world_.Agree(result_.head.key));
     DD_RETURN_IF_ERROR(Work(make, todo));
+    result_.interrupted = stopped_;
     if (world_.first()) DD_RETURN_IF_ERROR(WriteSweep(result_, args_, session_));
     if (!stopped_) return Exit::kOk;
     session_.Warn({.what = fmt::format("interrupted: {} of {} are missing",
@@ -293,11 +295,9 @@ class Sweep {
 
   static constexpr std::string_view kKeepRows =
       "with --journal FILE each row is kept, and the same command goes on from there";
-  // Where the number of rows goes.
-  static constexpr std::string_view kDone = "{N}";
 
   void TellWhenInterrupted(size_t all) {
-    Diagnostic d{.what = fmt::format("interrupted: {} of {} are ", kDone, Plural(all, "row"))};
+    Diagnostic d{.what = fmt::format("interrupted: {{N}} of {} are ", Plural(all, "row"))};
     if (journal_.has_value()) {
       d.what += fmt::format("in {}", args_.Get("--journal"));
       d.fix = "the same command goes on from there";
@@ -305,18 +305,13 @@ class Sweep {
       d.what += "done, and lost";
       d.fix = kKeepRows;
     }
-    std::string text = session_.NoteText(d), after;
-    if (const size_t at = text.find(kDone); at != std::string::npos) {
-      after = text.substr(at + kDone.size());
-      text.resize(at);
-    }
     // Rows of a journal are kept anyway; other ranks are not asked.
     std::optional<std::string> stopping;
     if (!journal_.has_value() && world_.size() == 1) {
       stopping = session_.NoteText({.what = "stopping after the rows that are begun",
                                     .effect = "Ctrl-C again ends at once, without them"});
     }
-    interrupted_.emplace(std::move(text), std::move(after), std::move(stopping));
+    interrupted_.emplace(InterruptTexts{session_.NoteText(d), std::move(stopping)});
     interrupted_->Done(result_.rows.size());
   }
 
@@ -331,6 +326,11 @@ class Sweep {
       }
       return FormatSweepRow(row);
     };
+    const auto tell = [&] {
+      session_.Progress(
+          {.what = "sweeping", .done = result_.rows.size(), .total = all, .last = true});
+    };
+    if (world_.first()) tell();
     auto take = [&](const std::string& line) -> absl::Status {
       auto row = ParseSweepRow(line);
       if (!row.has_value()) return absl::InternalError("a rank sent no row");
@@ -338,7 +338,7 @@ class Sweep {
       if (journal_.has_value()) DD_RETURN_IF_ERROR(journal_->Append(*row));
       result_.rows.push_back(*std::move(row));
       if (interrupted_.has_value()) interrupted_->Done(result_.rows.size());
-      session_.Progress("sweeping", result_.rows.size(), all);
+      tell();
       const bool last = result_.rows.size() == all;
       stopped_ = !last && interrupted_.has_value() && interrupted_->stopped();
       return stopped_ ? absl::CancelledError() : absl::OkStatus();
@@ -358,7 +358,7 @@ class Sweep {
   std::vector<std::vector<Application>> scenarios_;
   std::optional<SweepJournal> journal_;
   std::optional<InterruptNote> interrupted_;
-  bool stopped_ = false;  // by Ctrl-C
+  bool stopped_ = false;  // by Ctrl-C or SIGTERM
   std::optional<ScenarioFiles> files_;
 };
 
@@ -414,7 +414,8 @@ that cannot be predicted carries its error and does not stop the others. Of 64 v
 that only set times, most intervals are not played: they lie between those of neighbours, within
 a thousandth of the step, and say so ("interval_between" in JSON).
 
-With --journal a sweep that was killed goes on where it was. --shard splits it for job
+Ctrl-C leaves the rows that are done; again, it ends at once. With --journal they are in the
+journal, and a sweep that was killed goes on where it was. --shard splits it for job
 arrays; `sweep merge` puts the journals of all shards together. Where MPI was there when
 it was built, `mpirun daydream-mpi sweep ...` shares the rows among all ranks. The
 result is the same for any number of threads, shards and ranks.

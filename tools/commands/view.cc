@@ -6,9 +6,9 @@
 
 #include "tools/command.h"
 #include "tools/input/inputs.h"
-#include "tools/output/interrupt.h"
 #include "tools/output/page_server.h"
 #include "tools/output/report_page.h"
+#include "tools/running/interrupt.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
 

@@ -124,6 +124,7 @@ absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in
   std::string file(args.Get("--timeline"));
   bool want = !file.empty() || (report.by != "cause" && report.result.main > 0);
   if (!want) return absl::OkStatus();
+  session.Progress("playing before and after");
   DD_ASSIGN_OR_RETURN(Timeline before, Simulate(in.built.graph, {.blockers = true}));
   DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, main));
   if (report.by != "cause" && report.result.main > 0) {
@@ -143,6 +144,7 @@ absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in
                        .what = fmt::format("--timeline {}: unknown kind of file", file),
                        .fix = "a name that ends in .pftrace (Perfetto) or .json (Chrome)"});
   }
+  session.Progress(fmt::format("making {}", file));
   std::string bytes = chrome ? ChromeTrace(sides) : PerfettoTrace(sides);
   DD_RETURN_IF_ERROR(WriteFile(file, bytes, args.Has("--force-overwrite")));
   session.Note(fmt::format("wrote {} ({}); open it at https://ui.perfetto.dev", file,

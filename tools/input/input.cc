@@ -174,9 +174,12 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& pat
   DD_ASSIGN_OR_RETURN(ImportOptions options, ImportOptionsOf(args));
   std::string what = fmt::format("reading {}", path);
   options.progress = [&](int64_t consumed, int64_t total) {
-    session.Progress(what, static_cast<uint64_t>(std::max<int64_t>(consumed, 0)),
-                     static_cast<uint64_t>(std::max<int64_t>(total, 0)), Counted::kBytes);
+    session.Progress({.what = what,
+                      .done = static_cast<uint64_t>(std::max<int64_t>(consumed, 0)),
+                      .total = static_cast<uint64_t>(std::max<int64_t>(total, 0)),
+                      .counted = Counted::kBytes});
   };
+  session.Progress(what);
   const std::string from(args.Get("--from"));
   DD_RETURN_IF_ERROR(CheckFrom(from));
   auto trace = args.Has("--convert") && IsReport(path) ? ImportReport(path, options, session)

@@ -49,6 +49,7 @@ absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical) {
 absl::StatusOr<std::optional<Duration>> BuildTwice(std::shared_ptr<const Trace> trace,
                                                    const Args& args, Session& session,
                                                    absl::StatusOr<BuiltGraph>& built) {
+  session.Progress("building the graph");
   absl::StatusOr<std::optional<Duration>> typical;
   const bool at_once = trace->rows() <= kManyRows;
   ForEachParallel(2, at_once ? session.jobs() : 1, [&](size_t i) {
@@ -65,12 +66,13 @@ absl::Status BuildAndJudge(Inputs& in, const std::string& path, const Args& args
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
   DD_RETURN_IF_ERROR(typical.status());
+  session.Progress("checking the replay");
   DD_RETURN_IF_ERROR(JudgeRecording(in, *typical));
   TellOneRank(path, args, session, in);
   return absl::OkStatus();
 }
 
-void TellOneRank(const std::string& path, const Args& args, const Session& session, Inputs& in) {
+void TellOneRank(const std::string& path, const Args& args, Session& session, Inputs& in) {
   if (WasGiven("--rank", args) || !HoldsRanks(path)) return;
   for (Finding& f : in.findings) {
     if (f.kind != FindingKind::kWaitsForRanks) continue;
@@ -99,7 +101,6 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadAsked(path, args, session));
   WarnAboutMemory({&in.trace, 1}, session);
-  session.Progress("building the graph");
   DD_RETURN_IF_ERROR(BuildAndJudge(in, path, args, session));
   if (args.Has("--samples")) {
     DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));

@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<Duration>> BuildTwice(std::shared_ptr<const Trace> 
 // Both for `in.trace`, read from `path`: what every command checks.
 absl::Status BuildAndJudge(Inputs& in, const std::string& path, const Args& args, Session& session);
 // Of one rank out of a folder of ranks the first finding says so, unless --rank asked for it.
-void TellOneRank(const std::string& path, const Args& args, const Session& session, Inputs& in);
+void TellOneRank(const std::string& path, const Args& args, Session& session, Inputs& in);
 // Reads the trace and builds it twice, once with typical lags: side by side, or, where it is long,
 // one after the other in the same memory. `replay` is of the recording as it is; `built` is without
 // one-time stalls (report/stalls.h), and then as --true-step and --samples say, or without what

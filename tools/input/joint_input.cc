@@ -52,7 +52,6 @@ absl::StatusOr<std::vector<RankTrace>> ReadEach(const std::string& path, const A
     return a.trace->ranks[0].rank < b.trace->ranks[0].rank;
   });
   DD_RETURN_IF_ERROR(CheckRun(ranks));
-  session.EndProgress();
   return ranks;
 }
 
@@ -215,7 +214,7 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
 }
 
 std::optional<Duration> StepOfFolder(const std::string& folder, const Args& args,
-                                     const Session& session) {
+                                     Session& session) {
   constexpr uintmax_t kMostBytes = 16 << 20;  // packed JSON of so much takes 1.5 s
   const auto files = TracesOfFolder(folder);
   if (!files.ok()) return std::nullopt;
@@ -226,7 +225,9 @@ std::optional<Duration> StepOfFolder(const std::string& folder, const Args& args
     bytes += unknown ? kMostBytes + 1 : size;
     if (bytes > kMostBytes) return std::nullopt;
   }
-  Session silent = session;
+  session.Progress(fmt::format("playing the ranks of {} together", folder));
+  Session silent;
+  silent.Configure(args);
   silent.TellTo({.message = [](const Diagnostic&, Severity) {}, .progress = [] {}});
   const auto in = LoadJoint(folder, args, silent);
   if (!in.ok()) return std::nullopt;

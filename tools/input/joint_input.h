@@ -48,7 +48,6 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
 // The step of the ranks of `folder` played together, for a command that looks at one of them: it
 // reads the files once more, without a word. None where they cannot be played together, where
 // --steps asks for some of one rank, and of more than 16 MB of files, which would take seconds.
-std::optional<Duration> StepOfFolder(const std::string& folder, const Args& args,
-                                     const Session& session);
+std::optional<Duration> StepOfFolder(const std::string& folder, const Args& args, Session& session);
 
 }  // namespace daydream

@@ -69,6 +69,7 @@ std::string AdviseJson(const AdviseReport& report) {
   const Advised& a = report.advised;
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.advise/1");
+  if (a.interrupted) json.Key("interrupted").Bool(true);
   if (report.ranks != nullptr) {
     WriteRanks(json, *report.ranks);
   } else {

@@ -11,6 +11,7 @@
 #include "tools/input/inputs.h"
 #include "tools/output/joint_output.h"
 #include "tools/output/whatif_output.h"
+#include "tools/running/interrupt.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
@@ -31,17 +32,22 @@ struct AdviseReport {
 };
 
 // Tries `candidates` over `in`, which has to outlive the result. `per_example` is also set when one
-// of them changes how many examples a step handles. `explained`: AdviseOptions::explained.
+// of them changes how many examples a step handles. `explained`: AdviseOptions::explained. `note`:
+// counts what is tried, and may end it.
 absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
                                       const Candidates& candidates, const Budget& budget,
                                       bool per_example, Session& session,
-                                      size_t explained = AdviseOptions::kAllRows);
+                                      size_t explained = AdviseOptions::kAllRows,
+                                      InterruptNote* note = nullptr);
 
 // The same on all ranks, with what only several can be asked (OptionsOfRanks()). `ranks` has to
 // outlive the result.
 absl::StatusOr<AdviseReport> AdviseOnRanks(const std::string& path, const JointReport& ranks,
                                            const Candidates& candidates, const Budget& budget,
-                                           Session& session);
+                                           Session& session, InterruptNote* note = nullptr);
+
+// What is missing where it was told to stop: "21 of 33 options are not tried, ...".
+std::string MissingOf(const Advised& a);
 
 std::string AdviseText(const AdviseReport& report, const Session& session);
 std::string AdviseMarkdown(const AdviseReport& report, const Session& session);

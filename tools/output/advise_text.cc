@@ -408,6 +408,13 @@ std::string CheckCommand(const AdviseReport& report, std::span<const Application
                      files, ShellWord(specs));
 }
 
+std::string MissingOf(const Advised& a) {
+  constexpr std::string_view kNoSet = "the best set is not looked for";
+  if (a.untried == 0) return std::string(kNoSet);
+  return fmt::format("{} of {} are not tried, and {}", FormatCount(a.untried),
+                     Plural(a.asked, "option"), kNoSet);
+}
+
 std::string AdviseText(const AdviseReport& report, const Session& session) {
   const Advised& a = report.advised;
   const TimeUnit wish = session.unit();
@@ -421,6 +428,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   if (report.ranks != nullptr) out += SlowestRankLine(report, wish);
   if (report.per_example)
     out += "ranked by the time for as many examples as a recorded step handles\n";
+  if (a.interrupted) out += Wrapped(fmt::format("interrupted: {}", MissingOf(a)));
   out += "\n";
   if (a.worth.empty()) {
     out += "  nothing that can be tried saves 0.5 % of the step\n";
@@ -448,7 +456,10 @@ std::string AdviseMarkdown(const AdviseReport& report, const Session& session) {
           ? PlainMarkdown(RanksHeadline(*report.ranks))
           : ReplayLine(MarkdownText(report.headline), report.advised.replay, session.unit());
   return head + "\n" + FindingsMarkdown(report.findings) +
-         OptionTable(report.advised, session.unit()).Markdown() + "\n" + BestLine(report.advised);
+         OptionTable(report.advised, session.unit()).Markdown() + "\n" + BestLine(report.advised) +
+         (report.advised.interrupted
+              ? PlainMarkdown(fmt::format("interrupted: {}\n", MissingOf(report.advised)))
+              : "");
 }
 
 }  // namespace daydream

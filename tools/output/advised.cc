@@ -21,7 +21,15 @@ AdviseReport ReportFor(const std::string& path, const Candidates& candidates, bo
   return report;
 }
 
-AdviseOptions OptionsFor(const AdviseReport& report, const Budget& budget, Session& session) {
+std::string_view NameOf(AdviseStage stage) {
+  constexpr std::string_view kNames[] = {"playing the step", "trying options",
+                                         "looking for the best set", "finding reasons"};
+  static_assert(std::size(kNames) == static_cast<size_t>(AdviseStage::kReasons) + 1);
+  return kNames[static_cast<size_t>(stage)];
+}
+
+AdviseOptions OptionsFor(const AdviseReport& report, const Budget& budget, Session& session,
+                         InterruptNote* note) {
   return {.per_example = report.per_example,
           .ease =
               [](const Application& a, const Changes& changes) {
@@ -34,21 +42,26 @@ AdviseOptions OptionsFor(const AdviseReport& report, const Budget& budget, Sessi
                        const Changes& c) { return LinesOf(EffortOf(a.transform->advice, c)); },
           .budget = budget.lines,
           .jobs = session.jobs(),
-          .progress = [&session](size_t done,
-                                 size_t total) { session.Progress("trying", done, total); }};
+          .progress =
+              [&session, note](AdviseStage stage, size_t done, size_t total) {
+                if (note != nullptr && stage == AdviseStage::kOptions) note->Done(done, total);
+                session.Progress(NameOf(stage), done, total);
+              },
+          .stopped = [note] { return note != nullptr && note->stopped(); }};
 }
 
 }  // namespace
 
 absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
                                       const Candidates& candidates, const Budget& budget,
-                                      bool per_example, Session& session, size_t explained) {
+                                      bool per_example, Session& session, size_t explained,
+                                      InterruptNote* note) {
   AdviseReport report = ReportFor(path, candidates, per_example);
   report.headline = Headline(*in.trace, in.built);
   report.trace = in.trace.get();
   report.build = &in.built.report;
   report.findings = in.findings;
-  AdviseOptions options = OptionsFor(report, budget, session);
+  AdviseOptions options = OptionsFor(report, budget, session, note);
   options.explained = explained;
   options.true_step = in.true_step.has_value() ? &*in.true_step : nullptr;
   DD_ASSIGN_OR_RETURN(report.advised,
@@ -58,7 +71,7 @@ absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
 
 absl::StatusOr<AdviseReport> AdviseOnRanks(const std::string& path, const JointReport& ranks,
                                            const Candidates& candidates, const Budget& budget,
-                                           Session& session) {
+                                           Session& session, InterruptNote* note) {
   const JointRun& run = ranks.in->run;
   AdviseReport report = ReportFor(path, candidates, false);
   report.ranks = &ranks;
@@ -71,7 +84,8 @@ absl::StatusOr<AdviseReport> AdviseOnRanks(const std::string& path, const JointR
   });
   options.insert(options.end(), candidates.options.begin(), candidates.options.end());
   report.advised = AdviseRanks(run, ranks.baseline, options, candidates.limits,
-                               OptionsFor(report, budget, session));
+                               OptionsFor(report, budget, session, note));
+  if (report.advised.interrupted) return report;
   DD_ASSIGN_OR_RETURN(report.advised.mended, SlowestMended(run, ranks.baseline));
   return report;
 }

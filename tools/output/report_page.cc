@@ -331,12 +331,14 @@ absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& ar
          AssumptionsJson(ranks != nullptr ? TakenIn(asked, ranks->report.predictions)
                                           : TakenIn(asked, report.result.predictions))});
   }
+  session.Progress("drawing the timelines");
   DD_RETURN_IF_ERROR(AddTimelines(most, in, main, scenario, blocks));
   const bool advises = ranks != nullptr ? ranks->off.ok() : !failed && in.replay.no_step.ok();
   if (asked.empty() && advises) {
     DD_RETURN_IF_ERROR(AddOptions(args, in, ranks.get(), session, about, blocks));
   }
   blocks.insert(blocks.begin(), {"about", AboutJson(command, args, about)});
+  session.Progress("making the page");
   ReportPage page{.html = HtmlPage(about.title, blocks)};
   page.exit = failed && ranks == nullptr ? ReplayFailed(in.replay, limit, path)
                                          : EndOf(in, report, ranks.get(), session);
@@ -352,6 +354,7 @@ absl::StatusOr<std::string> MakeAdvicePage(const Command& command, const Args& a
   PageHead about = HeadOf(args, report);
   Blocks blocks = {{"whatif", ShownJson(report)}};
   DD_ASSIGN_OR_RETURN(const uint64_t most, ParseCount("--max-slices", kMaxSlicesFlag.fallback));
+  session.Progress("drawing the timelines");
   DD_RETURN_IF_ERROR(AddTimelines(most, in, report.result.predictions[0], {}, blocks));
   AddAdvice(args, advice, about, blocks);
   blocks.insert(blocks.begin(), {"about", AboutJson(command, args, about)});

@@ -62,6 +62,7 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
                                    const Prediction& p) {
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
   DD_ASSIGN_OR_RETURN(trace, PartToAsk(std::move(trace), "auto"));
+  session.Progress(fmt::format("comparing with {}", path));
   auto built = BuildGraph(trace);
   if (!built.ok()) return WithCode(built.status(), "E0300");
   DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(*built, nullptr));

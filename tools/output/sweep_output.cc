@@ -275,6 +275,7 @@ std::string SweepMarkdown(const SweepResult& result, const Session& session) {
 std::string SweepJson(const SweepResult& result) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.sweep/1");
+  if (result.interrupted) json.Key("interrupted").Bool(true);
   json.Key("trace")
       .String(result.head.trace)
       .Key("key")

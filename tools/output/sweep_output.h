@@ -17,6 +17,7 @@ struct SweepResult {
   std::vector<SweepRow> rows;  // by index; of a shard, or of all
   std::string pareto;          // goals of --pareto, "step,memory", or ""
   std::vector<bool> front;     // with --pareto, by row: no other one beats it
+  bool interrupted = false;    // some rows are missing: it was told to stop
   bool compared = false;       // with --pareto: some row is known by all of its goals
 };
 

@@ -10,9 +10,9 @@
 #include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
 #include "tools/input/watched_files.h"
-#include "tools/output/interrupt.h"
 #include "tools/output/prediction_text.h"
 #include "tools/output/whatif_output.h"
+#include "tools/running/interrupt.h"
 
 namespace daydream {
 namespace {

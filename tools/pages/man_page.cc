@@ -53,7 +53,7 @@ constexpr ManItem kManExits[] = {
     {"6", "doctor: recording cannot work here"},
     {"7", "the machine has not enough memory, or no more threads"},
     {"125, 126, 127", "trace: the command was not started, cannot be executed, does not exist"},
-    {"130", "interrupted"},
+    {"130, 143", "interrupted"},
 };
 constexpr ManItem kManFiles[] = {
     {"~/.config/daydream/config",

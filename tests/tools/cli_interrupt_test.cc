@@ -1,0 +1,173 @@
+// What Ctrl-C and SIGTERM leave, and what is said then.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+
+#include "report/text/format.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Answers so many, on one thread, that they take seconds.
+class Interrupts : public CliFixture {
+ protected:
+  // Each step of the progress is a line at once.
+  void SetUp() override {
+    CliFixture::SetUp();
+    setenv("DAYDREAM_PROGRESS_MS", "0", 1);
+  }
+  void TearDown() override {
+    unsetenv("DAYDREAM_PROGRESS_MS");
+    CliFixture::TearDown();
+  }
+
+  static std::vector<std::string> Asked(std::vector<std::string> words) {
+    words.insert(words.begin() + 1, kExampleTrace);
+    words.insert(words.end(), {"-j1", "--progress=always"});
+    return words;
+  }
+  static std::vector<std::string> ManyOptions() {
+    std::vector<std::string> words = {"advise"};
+    for (int i = 0; i < 20'000; ++i) {
+      words.insert(words.end(),
+                   {"--opt", "speedup(kind:gpu,1." + std::to_string(10'000 + i) + ")"});
+    }
+    return Asked(words);
+  }
+  static std::vector<std::string> ManyCurves() {
+    return Asked({"causal", "--points", "1000", "--top", "1000"});
+  }
+  static std::vector<std::string> ManyPoints() {
+    std::string ranks = "1";
+    for (int i = 2; i <= 1024; ++i) ranks += "," + std::to_string(i);
+    return Asked({"scale", "--fabric", "ib-ndr", "--ranks", ranks});
+  }
+
+  // Interrupts `words` once `progress` was told; its exit code.
+  int InterruptedAt(const std::string& progress, std::vector<std::string> words,
+                    const std::vector<std::string>& more = {}, int signal = SIGINT) const {
+    words.insert(words.end(), more.begin(), more.end());
+    Write("err", "");
+    const pid_t pid = Start(words);
+    for (int i = 0; i < 3000 && Said().find(progress) == std::string::npos; ++i) usleep(10'000);
+    return Interrupt(pid, signal);
+  }
+  std::string Said() const { return OneLine(ReadAll(Path("err"))); }
+  size_t Lines(const std::string& file) const {
+    const std::string text = ReadAll(Path(file));
+    EXPECT_TRUE(text.ends_with('\n')) << text;
+    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+};
+
+TEST_F(Interrupts, AdviseLeavesTheOptionsThatWereTried) {
+  EXPECT_EQ(InterruptedAt("trying options 30 of", ManyOptions(), {"-o", Path("a.json")}), 130);
+  const std::string out = ReadAll(Path("a.json"));
+  EXPECT_THAT(out, HasSubstr("\"schema\": \"daydream.advise/1\",\n  \"interrupted\": true,"));
+  EXPECT_THAT(out, HasSubstr("\"best\": null"));
+  EXPECT_THAT(out, HasSubstr("\"saved_ns\": "));
+  EXPECT_THAT(Said(), HasSubstr("note: stopping after the options that are begun"));
+  EXPECT_THAT(Said(), testing::ContainsRegex(
+                          "warning: interrupted: [0-9,]+ of 20,022 options are not tried, and the "
+                          "best set is not looked for"));
+}
+
+TEST_F(Interrupts, CausalLeavesTheCurvesThatArePlayed) {
+  EXPECT_EQ(InterruptedAt("playing curves 2 of", ManyCurves(), {"-o", Path("c.json")}), 130);
+  const std::string out = ReadAll(Path("c.json"));
+  EXPECT_THAT(out, HasSubstr("\"schema\": \"daydream.causal/1\",\n  \"interrupted\": true,"));
+  EXPECT_THAT(out, HasSubstr("\"family\": "));
+  EXPECT_THAT(Said(), testing::ContainsRegex("warning: interrupted: [0-9]+ of 161 curves are "
+                                             "missing"));
+}
+
+TEST_F(Interrupts, ScaleLeavesThePointsThatArePlayed) {
+  EXPECT_EQ(InterruptedAt("playing points 3 of", ManyPoints(), {"-o", Path("s.csv")}), 130);
+  const std::string said = Said();
+  const size_t points = Lines("s.csv") - 1;
+  const std::string whole =
+      Run(std::string("scale ") + kExampleTrace + " --fabric ib-ndr --ranks 1,2,3 --format csv")
+          .out;
+  EXPECT_TRUE(ReadAll(Path("s.csv")).starts_with(whole)) << whole;
+  EXPECT_GE(points, 3u);
+  EXPECT_LT(points, 1024u);
+  EXPECT_THAT(said, HasSubstr("warning: interrupted: " + FormatCount(1024 - points) +
+                              " of 1,024 points are missing"));
+}
+
+TEST_F(Interrupts, JsonOfScaleAndSweepSaysThatItIsAPart) {
+  EXPECT_EQ(InterruptedAt("playing points 3 of", ManyPoints(), {"--format", "json"}), 130);
+  EXPECT_THAT(ReadAll(Path("out")), HasSubstr("\"interrupted\": true"));
+  EXPECT_EQ(InterruptedAt("sweeping 3 of", Asked({"sweep", "--opt", "speedup(kind:gpu,1..99999)",
+                                                  "--no-interval", "--format", "json"})),
+            130);
+  EXPECT_THAT(ReadAll(Path("out")), HasSubstr("\"interrupted\": true"));
+}
+
+TEST_F(Interrupts, WhatIsWholeHasNoMark) {
+  for (const char* ask :
+       {"advise", "causal", "scale --fabric nvlink4 --ranks 1,2", "sweep --opt 'prefetch(1..2)'"}) {
+    const std::string words = ask;
+    const size_t space = std::min(words.find(' '), words.size());
+    const CliResult r =
+        Run(words.substr(0, space) + " " + kExampleTrace + words.substr(space) + " --format json");
+    EXPECT_EQ(r.exit, 0) << ask;
+    EXPECT_THAT(r.out, Not(HasSubstr("interrupted"))) << ask;
+  }
+}
+
+// Batch systems send it before they end a job.
+TEST_F(Interrupts, SigtermLeavesWhatIsDoneAsCtrlCDoes) {
+  EXPECT_EQ(InterruptedAt("playing points 3 of", ManyPoints(), {"-o", Path("s.csv")}, SIGTERM),
+            130);
+  EXPECT_GE(Lines("s.csv"), 4u);
+  EXPECT_EQ(InterruptedAt("sweeping 3 of",
+                          Asked({"sweep", "--opt", "speedup(kind:gpu,1..99999)", "--no-interval"}),
+                          {"-o", Path("r.csv")}, SIGTERM),
+            130);
+  EXPECT_GE(Lines("r.csv"), 4u);
+}
+
+TEST_F(Interrupts, TheSecondOneEndsItAtOnce) {
+  std::vector<std::string> words = ManyPoints();
+  words.insert(words.end(), {"-o", Path("s.csv")});
+  const pid_t pid = Start(words);
+  for (int i = 0; i < 3000 && Said().find("points 3 of") == std::string::npos; ++i) usleep(10'000);
+  // Both before it goes on.
+  kill(pid, SIGSTOP);
+  kill(pid, SIGTERM);
+  kill(pid, SIGINT);
+  kill(pid, SIGCONT);
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_THAT(WEXITSTATUS(status), testing::AnyOf(130, 128 + SIGTERM));
+  EXPECT_THAT(Said(),
+              testing::ContainsRegex("interrupted: [0-9]+ of 1024 points are done, and lost"));
+  EXPECT_NE(access(Path("s.csv").c_str(), F_OK), 0);
+}
+
+// What has one answer waits here for a file that does not come.
+TEST_F(Interrupts, OneAnswerSaysWhatWasInterruptedAndThatNothingWasWritten) {
+  ASSERT_EQ(Shell("mkfifo " + Path("pipe")).exit, 0);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    for (const char* command : {"whatif", "report", "import", "summary"}) {
+      const std::vector<std::string> words = {command, Path("pipe"), "--progress=always", "-o",
+                                              Path("result")};
+      EXPECT_EQ(InterruptedAt("reading", words, {}, signal), 128 + signal) << command;
+      EXPECT_THAT(Said(), HasSubstr("note: interrupted while reading " + Path("pipe") +
+                                    ": nothing was written"))
+          << command;
+      EXPECT_NE(access(Path("result").c_str(), F_OK), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace daydream
