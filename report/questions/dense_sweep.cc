@@ -131,7 +131,7 @@ SweepRow DenseSweep::Run(size_t index) {
 }
 
 void DenseSweep::PutInTurn(std::vector<size_t>& rows) const {
-  std::ranges::stable_partition(rows, [&](size_t index) {
+  std::stable_partition(rows.begin(), rows.end(), [&](size_t index) {
     if (line_of_[index] == kNone) return true;
     const Line& line = lines_[line_of_[index]];
     const size_t at = index - line.first;
