@@ -4,6 +4,7 @@
 #include "report/predict/kernel_time.h"
 #include "report/predict/profiler_note.h"
 #include "report/predict/quick_host.h"
+#include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 #include "transforms/analysis/loader.h"
@@ -47,7 +48,10 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
     base.few_waits = !options.kernel_time && few && few->count > 0 && few->share > kMostFewWaits;
   }
   base.true_step = options.true_step;
-  if (options.row) base.shapes = std::make_unique<KnownShapes>(*base.copies);
+  if (options.row) {
+    base.shapes = std::make_unique<KnownShapes>(*base.copies);
+    base.begun = std::make_unique<BegunRows>(graph.size());
+  }
   const bool doubted = options.intervals && !options.true_step && !options.profiled_alike;
   if (doubted && !options.kernel_time && HostIsStretched(graph)) {
     base.quick_host = std::make_unique<QuickHost>(graph, *base.replays);
@@ -55,6 +59,14 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
     if (!options.path) base.host_bound = std::make_unique<HostBound>(graph);
   }
   return base;
+}
+
+void AskMoreOfWorkers(const Baseline& base, Prediction& p) {
+  const bool shorter = p.step < base.step.Scaled(0.9);
+  if (!base.workers_keep_up || p.bound || !shorter) return;
+  p.changes.conditions.push_back(
+      fmt::format("a batch is needed every {}; loader workers are only seen to keep up with {}",
+                  FormatTime(p.step), FormatTime(base.step)));
 }
 
 Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {

@@ -50,4 +50,11 @@ ReplayCheck MeasuredKernelTimes(const Graph& graph) {
   return check;
 }
 
+void NoteKernelTime(const Graph& after, Duration recorded, const std::string& opt, Prediction& p) {
+  Duration before = recorded;
+  for (const CauseShare& c : p.causes) before += c.delta;
+  const Duration delta = KernelTime(after) - before;
+  p.causes.push_back({.what = "kernels", .opt = opt, .delta = delta, .gpu = delta, .host = {}});
+}
+
 }  // namespace daydream

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "report/predict/what_if.h"
 
@@ -14,5 +15,8 @@ Duration KernelTime(const Graph& graph);
 Duration LeastKernelTime(const Graph& after, std::span<const Duration> least);
 // Kernel times step by step. They are as measured: no replay can be wrong about them.
 ReplayCheck MeasuredKernelTimes(const Graph& graph);
+// What the last optimization, which made `after`, did to the kernels: one more of the causes of
+// `p`.
+void NoteKernelTime(const Graph& after, Duration recorded, const std::string& opt, Prediction& p);
 
 }  // namespace daydream

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 
 #include "costmodel/device.h"
 #include "graph/retimed.h"
 #include "report/parallel.h"
 #include "report/predict/capacity.h"
 #include "report/predict/check_steps.h"
-#include "report/predict/error_kind.h"
 #include "report/predict/intervals.h"
 #include "report/predict/kernel_time.h"
 #include "report/predict/merge_changes.h"
@@ -124,7 +121,10 @@ class Predictor {
       }
     }
     if (!options_.intervals) ForgetInterval(p_);
-    TellThroughput();
+    const double samples = p_.changes.samples;
+    if (samples != 1 && samples > 0 && p_.step > Duration{} && !options_.per_example) {
+      p_.changes.notes.push_back(ThroughputNote(samples, p_.step, p_.throughput_gain));
+    }
     return std::move(p_);
   }
 
@@ -140,20 +140,20 @@ class Predictor {
     for (Duration& d : p_.steps) d = d.Scaled(AsDouble(p_.step) / AsDouble(played));
   }
 
-  void TellThroughput() {
-    const double samples = p_.changes.samples;
-    if (samples == 1 || !(samples > 0) || p_.step <= Duration{} || options_.per_example) return;
-    p_.changes.notes.push_back(ThroughputNote(samples, p_.step, p_.throughput_gain));
-  }
-
   absl::StatusOr<Outcome> Play() {
-    GraphCopies::Copy copy = base_.copies->Make();
+    const auto begin = CommonBegin();
+    const auto begun = begin.empty() ? nullptr : base_.begun->Find(begin, wanted_.Notes());
+    GraphCopies::Copy copy = begun ? base_.copies->MakeOf(*begun->graph) : base_.copies->Make();
     Graph& graph = *copy;
     Outcome out{std::move(copy), graph};
+    if (begun) {
+      p_.left_out = begun->left_out, p_.changes = begun->changes, p_.bound = begun->bound;
+      out.journals = begun->journals, trail_ = begun->trail;
+    }
     limit_ = Duration::Max();
     bool bound_last = false;
     // A limit only takes work away: a step that comes out longer (its border moves) is no worse.
-    auto note = [&](const Application& a, Applied* applied) -> absl::Status {
+    auto note_one = [&](const Application& a, Applied* applied) -> absl::Status {
       if (options_.intervals) begun_.Keep(a, graph, applied != nullptr);
       if (applied == nullptr) {
         p_.left_out.push_back(SpelledAs(a));
@@ -169,7 +169,7 @@ class Predictor {
                               .edits = std::move(applied->edits),
                               .edge_edits = std::move(applied->edge_edits),
                               .stated_by_user = a.transform->stated_by_user});
-      if (options_.kernel_time) NoteKernelTime(out);
+      if (options_.kernel_time) NoteKernelTime(graph, base_.step, out.journals.back().opt, p_);
       if (&a != &begun_.noted().back() && !applied->bound && AnyBound()) {
         DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
         limit_ = TimeOf(graph, timeline, options_);
@@ -178,7 +178,14 @@ class Predictor {
       }
       return absl::OkStatus();
     };
-    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note, begun_.columns(), wanted_.Notes()));
+    auto note = [&](const Application& a, Applied* applied) -> absl::Status {
+      DD_RETURN_IF_ERROR(note_one(a, applied));
+      if (!begin.empty() && &a == &begun_.noted()[begin.size() - 1]) KeepBegin(begin, out);
+      return absl::OkStatus();
+    };
+    const auto rest = begun_.noted().subspan(begun ? begin.size() : 0);
+    const absl::Status done = ApplyAll(rest, graph, note, begun_.columns(), wanted_.Notes());
+    if (!done.ok() && (out.journals.empty() || DiagnosticOf(done).code != "E0601")) return done;
     if (graph.structure() != GraphCopies::kStructure) {
       out.own = std::make_unique<Replays>(graph);
     } else if (options_.retimed) {
@@ -189,17 +196,22 @@ class Predictor {
     DD_RETURN_IF_ERROR(FindStep(out));
     if (p_.step == base_.step) DD_RETURN_IF_ERROR(CheckSteps(p_.name, graph, out.journals));
     if (bound_last) p_.step = std::min(p_.step, limit_);
-    AskMoreOfWorkers();
+    AskMoreOfWorkers(base_, p_);
     return out;
   }
 
-  // Loader workers that kept up with the recorded step may not with one that is a tenth shorter.
-  void AskMoreOfWorkers() {
-    const bool shorter = p_.step < base_.step.Scaled(0.9);
-    if (!base_.workers_keep_up || p_.bound || !shorter) return;
-    p_.changes.conditions.push_back(
-        fmt::format("a batch is needed every {}; loader workers are only seen to keep up with {}",
-                    FormatTime(p_.step), FormatTime(base_.step)));
+  // What other rows may begin with, too: all but the last.
+  std::span<const Application> CommonBegin() const {
+    if (!wanted_.brief() || options_.kernel_time || AnyBound()) return {};
+    return std::span(scenario_).first(scenario_.empty() ? 0 : scenario_.size() - 1);
+  }
+  // Copies of which only times were set are made sooner than one of these.
+  void KeepBegin(std::span<const Application> begin, const Outcome& out) {
+    if (out.graph.structure() != 0 || !base_.begun->IsWanted(begin, wanted_.Notes())) return;
+    GraphCopies::Copy copy = base_.copies->MakeOf(out.graph);
+    copy->ShareFacts(std::make_shared<GraphFacts>());
+    base_.begun->Keep(begin, wanted_.Notes(),
+                      {std::move(copy), p_.left_out, p_.changes, p_.bound, out.journals, trail_});
   }
 
   // The step as played; without a timeline where nobody needs it.
@@ -265,18 +277,6 @@ class Predictor {
   }
 
   bool TellsWhy() const { return options_.explain && options_.why && !p_.bound; }
-
-  // What one optimization did to the kernels.
-  void NoteKernelTime(const Outcome& out) {
-    Duration before = base_.step;
-    for (const CauseShare& c : p_.causes) before += c.delta;
-    const Duration delta = KernelTime(out.graph) - before;
-    p_.causes.push_back({.what = "kernels",
-                         .opt = out.journals.back().opt,
-                         .delta = delta,
-                         .gpu = delta,
-                         .host = {}});
-  }
 
   void Attribute(const Outcome& out) {
     if (options_.kernel_time || !wanted_.Why(p_.steps) || (wanted_.brief() && p_.bound)) return;

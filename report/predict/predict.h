@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "report/predict/begun_rows.h"
 #include "report/predict/graph_copies.h"
 #include "report/predict/host_bound.h"
 #include "report/predict/intervals.h"
@@ -40,6 +41,7 @@ struct Baseline {
   std::unique_ptr<LeastGpuTimes> least;     // with intervals
   std::unique_ptr<HostBound> host_bound;    // with `quick_host`, where no path is read
   std::unique_ptr<KnownShapes> shapes;      // where rows are asked for (WhatIfOptions::row)
+  std::unique_ptr<BegunRows> begun;         // likewise
 };
 // The time that is asked about, and the same of every step that counts, which tells it as well.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
@@ -49,6 +51,9 @@ std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
 // The unchanged step as the first row of a result.
 Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay);
+
+// A condition where loader workers that kept up with the recorded step may not with this one.
+void AskMoreOfWorkers(const Baseline& base, Prediction& p);
 
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,
                    const std::vector<Application>& scenario, const WhatIfOptions& options);

@@ -11,6 +11,7 @@
 
 #include "graph/text.h"
 #include "report/parallel.h"
+#include "report/predict/begun_rows.h"
 #include "report/predict/predict.h"
 #include "report/questions/sweep.h"
 #include "simulator/simulate.h"
@@ -39,7 +40,9 @@ std::vector<std::vector<Application>> Scenarios() {
          {"speedup(kernel:.,{})", "fuse,speedup(kernel:.,{})", "speedup(kernel:.,{}),amp",
           "amp,fuse,speedup(host:.,{})", "amp,speedup(kernel:gemm,{}),speedup(kernel:relu,{})",
           "batch(x{})", "batch(x{}),amp", "gpu(h100),speedup(kernel:.,{})",
-          "graphs,speedup(host:.,{})", "fuse,compile,speedup(kernel:.,{})"}) {
+          "graphs,speedup(host:.,{})", "batch(x2),speedup(kernel:.,{})",
+          "gpu(h100),speedup(kernel:nothing-is-called-so,{})",
+          "fuse,compile,speedup(kernel:.,{})"}) {
       std::string spec = form;
       for (size_t at = 0; (at = spec.find("{}")) != std::string::npos;) spec.replace(at, 2, by);
       specs.push_back(spec);
@@ -161,6 +164,26 @@ TEST(KnownShapes, AnotherShapeOfTheSameSizeIsPlayedByItself) {
     EXPECT_NE(played->shape, known->shape);
     EXPECT_EQ(played->step, StepTime(other, Simulate(other).value()));
   }
+}
+
+// Two rows that begin alike show that it pays; the third one goes on from there.
+TEST(BegunRows, AreKeptOnceTheyWereAskedForTwice) {
+  const BuiltGraph built = Example("launch-bound");
+  GraphCopies copies(built.graph);
+  BegunRows begun(built.graph.size());
+  const std::vector<Application> one = Scenario("amp"), other = Scenario("fuse");
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_FALSE(begun.IsWanted(one, EditNotes::kKept));
+    EXPECT_EQ(begun.Find(one, EditNotes::kKept), nullptr);
+  }
+  EXPECT_TRUE(begun.IsWanted(one, EditNotes::kKept));
+  EXPECT_FALSE(begun.IsWanted(one, EditNotes::kOneAStep));
+  EXPECT_FALSE(begun.IsWanted(other, EditNotes::kKept));
+  begun.Keep(one, EditNotes::kKept, {.graph = copies.Make(), .trail = MemoryTrail({})});
+  EXPECT_FALSE(begun.IsWanted(one, EditNotes::kKept));
+  EXPECT_NE(begun.Find(one, EditNotes::kKept), nullptr);
+  EXPECT_EQ(begun.Find(one, EditNotes::kOneAStep), nullptr);
+  EXPECT_EQ(begun.Find(other, EditNotes::kKept), nullptr);
 }
 
 using Sums = std::map<std::string, int64_t>;  // by optimization
