@@ -204,8 +204,8 @@ class EventRule {
     for (const auto& [to, from] : guesses.waits) Add(from, to);
     if (guesses.unanswered == 0) return;
     b_.report.warnings.push_back(fmt::format(
-        "{} waits of streams for events are left out: the {} streams that were launched "
-        "to last were all busy for longer, and nothing says which other was meant",
+        "waits of streams for events that are left out: {}. The {} streams that were launched to "
+        "last were all busy for longer, and nothing says which other was meant",
         guesses.unanswered, kMostAsked));
   }
 

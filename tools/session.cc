@@ -275,11 +275,11 @@ absl::Status Session::WriteBytes(const Args& args, std::string_view text) {
   EndProgress();
   std::string path(args.Get("--output"));
   const bool to_output = path.empty() || path == "-";
-  if (to_output) something_written = true;
   if (to_output && written_ != nullptr) {
     written_->append(text);
     return absl::OkStatus();
   }
+  if (to_output) something_written = true;
   if (to_output) return WriteAll(stdout, text, "standard output");
   Progress(fmt::format("writing {}", path));
   const absl::Status written = WriteFile(path, text, args.Has("--force-overwrite"));

@@ -57,6 +57,8 @@ void BegunRows::Keep(std::span<const Application> list, EditNotes notes, Begun b
   auto kept = std::make_shared<const Begun>(std::move(begun));
   std::lock_guard lock(mutex_);
   std::erase_if(missed_, [&](const auto& entry) { return entry.first == key; });
+  // Another thread may have made the same.
+  if (std::ranges::any_of(kept_, [&](const auto& entry) { return entry.first == key; })) return;
   kept_.emplace_front(std::move(key), std::move(kept));
   if (kept_.size() > most_) kept_.pop_back();
 }

@@ -179,6 +179,7 @@ class Profiler {
     // Eight curves at a time: their ends are played side by side.
     const size_t parts = (chosen.size() + StepBatch::kWidth - 1) / StepBatch::kWidth;
     const auto stopped = [&] { return options_.stopped && options_.stopped(); };
+    if (options_.progress) options_.progress(0, chosen.size());
     ForEachParallel(parts, options_.jobs, [&](size_t part) {
       if (stopped()) return;
       const Replays::Lent batch = replays_.Batch(graph_);

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 namespace daydream {
 namespace {
 
-// Chosen: of 11 recordings with 999 speed-ups of their kernels each, 65 to 141 rows are played, and
-// no end is further off than 0.1 %.
-constexpr size_t kDense = 64, kLeastApart = 32, kMostParts = 32;
-constexpr double kMostOffBetween = 0.0005;
+// Chosen: docs/decisions/019-intervals-between-neighbours.md has what they give.
+constexpr size_t kDense = 64, kLeastApart = 64, kMostParts = 16;
+constexpr double kMostOffBetween = 0.001;
 
 constexpr uint32_t kNone = 0xffffffff;
 
@@ -64,9 +65,26 @@ bool Straight(const PlayedRow& a, const PlayedRow& middle, const PlayedRow& b) {
   return true;
 }
 
-bool DifferInLast(const SweepPoint& a, const SweepPoint& b) {
-  return a.sweep == b.sweep && !a.values.empty() && a.values.size() == b.values.size() &&
-         std::equal(a.values.begin(), a.values.end() - 1, b.values.begin());
+// "1.5", "25GB/s": a number, and what stands behind it.
+struct Value {
+  double number = 0;
+  std::string_view unit;
+};
+
+std::optional<Value> ValueOf(std::string_view text) {
+  Value value;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value.number);
+  if (error != std::errc()) return {};
+  value.unit = text.substr(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+// Whether `next` is one value further along the last axis, and the same in all others.
+bool Continues(const SweepPoint& point, const SweepPoint& next) {
+  if (point.sweep != next.sweep || point.values.empty()) return false;
+  if (!std::equal(point.values.begin(), point.values.end() - 1, next.values.begin())) return false;
+  const std::optional<Value> a = ValueOf(point.values.back()), b = ValueOf(next.values.back());
+  return a && b && a->unit == b->unit && a->number < b->number;
 }
 
 }  // namespace
@@ -77,7 +95,7 @@ DenseSweep::DenseSweep(const SweepRunner& runner, std::span<const SweepPoint> po
   if (!runner.intervals()) return;
   for (size_t first = 0, end = 0; first < points.size(); first = end) {
     end = first + 1;
-    while (end < points.size() && DifferInLast(points[first], points[end])) ++end;
+    while (end < points.size() && Continues(points[end - 1], points[end])) ++end;
     if (end - first < kDense) continue;
     std::fill(line_of_.begin() + static_cast<std::ptrdiff_t>(first),
               line_of_.begin() + static_cast<std::ptrdiff_t>(end),
@@ -114,6 +132,15 @@ SweepRow DenseSweep::Between(size_t index, const PlayedRow& before, const Played
   return row;
 }
 
+bool DenseSweep::IsStraight(const Line& line, const Places& at) {
+  const auto straight = [&](size_t a, size_t middle, size_t b) {
+    if (a == middle) return true;  // nothing lies between
+    return Straight(Play(line.first + a), Play(line.first + middle), Play(line.first + b));
+  };
+  return straight(at[0], at[2], at[4]) && straight(at[0], at[1], at[2]) &&
+         straight(at[2], at[3], at[4]);
+}
+
 SweepRow DenseSweep::Run(size_t index) {
   if (line_of_[index] == kNone) return runner_.Run(index, scenarios_[index]);
   const Line& line = lines_[line_of_[index]];
@@ -122,21 +149,23 @@ SweepRow DenseSweep::Run(size_t index) {
   size_t behind = std::min(before + line.apart, line.size - 1);
   while (true) {
     const size_t middle = (before + behind) / 2;
-    if (at == before || at == middle || at == behind) return Play(index).row;
-    const PlayedRow &a = Play(line.first + before), &m = Play(line.first + middle),
-                    &b = Play(line.first + behind);
-    if (Straight(a, m, b)) return at < middle ? Between(index, a, m) : Between(index, m, b);
+    const Places places = {before, (before + middle) / 2, middle, (middle + behind) / 2, behind};
+    if (std::ranges::find(places, at) != places.end()) return Play(index).row;
+    if (IsStraight(line, places)) {
+      const auto* const next = std::ranges::upper_bound(places, at);
+      return Between(index, Play(line.first + *(next - 1)), Play(line.first + *next));
+    }
     (at < middle ? behind : before) = middle;
   }
 }
 
 void DenseSweep::PutInTurn(std::vector<size_t>& rows) const {
+  // No std::ranges: clang 14 takes no subrange of libstdc++.
   std::stable_partition(rows.begin(), rows.end(), [&](size_t index) {
     if (line_of_[index] == kNone) return true;
     const Line& line = lines_[line_of_[index]];
     const size_t at = index - line.first;
-    const size_t place = at % line.apart;
-    return place == 0 || place == line.apart / 2 || at == line.size - 1;
+    return at % line.apart % (line.apart / 4) == 0 || at == line.size - 1;
   });
 }
 

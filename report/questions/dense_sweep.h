@@ -2,6 +2,7 @@
 // values are dense, most intervals lie between those of neighbours that were played.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -12,13 +13,13 @@
 
 namespace daydream {
 
-// Steps are those of SweepRunner::Run() everywhere, and so are all rows but some of 64 values or
-// more that only set times. There every 32nd row is played with its interval, or 33 rows where that
-// is less. Where the one in the middle between two has the interval that lies between theirs, to
-// one part in 2000, and the same word, so have the others; else that one is a neighbour, too, and
-// so on. "Between" is along what
-// all tasks together take, of which the ends of an interval are straight pieces for as long as the
-// critical path is the same one. The rows are the same whatever is asked for, and by how many.
+// Steps, words and all else are those of SweepRunner::Run(); so are all intervals but some where
+// the last axis of a sweep has 64 ascending numbers or more that only set times. There every 64th
+// row is played with its interval, or 17 rows where that is less, and three between two of them.
+// Where the one in the middle has the interval that lies between theirs, to a thousandth, and the
+// same word, and so have the other two in their halves, the rest has what lies between the nearest
+// of the five; else each half is looked at like the whole. "Between" is along what all tasks
+// together take. The rows are the same whatever is asked for, and by how many.
 class DenseSweep {
  public:
   // Keeps references. `points` and `scenarios` go by index.
@@ -28,7 +29,7 @@ class DenseSweep {
   // May be called from several threads.
   SweepRow Run(size_t index);
 
-  // The same rows, those first between which others lie: no thread waits for another then.
+  // The same rows, those first between which others lie: few threads wait for one another then.
   void PutInTurn(std::vector<size_t>& rows) const;
 
  private:
@@ -42,6 +43,9 @@ class DenseSweep {
     std::unique_ptr<const PlayedRow> played;
   };
 
+  using Places = std::array<size_t, 5>;  // in a line: from one played row to the next
+
+  bool IsStraight(const Line& line, const Places& at);
   // With its interval, once.
   const PlayedRow& Play(size_t index);
   SweepRow Between(size_t index, const PlayedRow& before, const PlayedRow& behind);

@@ -50,15 +50,16 @@ def questions(measured):
         ["`gzip -dc`", *[f"{s:.3f} s" for s in gzip], ""],
     ]
     for i, row in enumerate(recordings[0]["rows"][1:], 1):
-        times = [r["rows"][i]["cpu_s"] / s for r, s in zip(recordings, gzip)]
+        costs = [r["rows"][i]["cpu_s"] for r in recordings]
         bar = QUESTION_BARS.get(row["what"])
         name = re.sub(r"^([a-z]+( --opt \S+)?)", r"`\1`", row["what"])
-        rows.append([name, *[f"{t:.2g}" for t in times], f"{bar:.2g}" if bar else ""])
+        times = ["failed" if c is None else f"{c / s:.2g}" for c, s in zip(costs, gzip)]
+        rows.append([name, *times, f"{bar:.2g}" if bar else ""])
     return f"On {measured['machine']}:\n\n" + table(head, rows)
 
 
 def cell(row):
-    return "not measured" if row["cpu_s"] is None else f"{seconds(row['cpu_s'])}, {memory(row['memory_bytes'])}"
+    return "failed" if row["cpu_s"] is None else f"{seconds(row['cpu_s'])}, {memory(row['memory_bytes'])}"
 
 
 def table(head, rows):

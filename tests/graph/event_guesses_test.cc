@@ -241,7 +241,7 @@ TEST(EventGuesses, AWaitAsksAsManyStreamsAsAGpuRunsKernels) {
     EXPECT_EQ(built.report.event_waits, all_asked ? 1u : 0u);
     ASSERT_EQ(built.report.warnings.size(), all_asked ? 0u : 1u);
     for (const std::string& warning : built.report.warnings) {
-      EXPECT_EQ(warning.substr(0, 7), "1 waits");
+      EXPECT_NE(warning.find("left out: 1. The 128"), std::string::npos) << warning;
     }
   }
 }

@@ -347,7 +347,6 @@ TEST(Advise, TheBestSetHoldsWhatHelpsOnlyBesideOthers) {
   EXPECT_THAT(a.best->opts, testing::Contains("amp"));
 }
 
-// The command fails then: what looks like advice may lack the best of it.
 // Stops once `count` of a stage is done.
 Advised AskUntil(AdviseStage stage, size_t count) {
   auto replay = CheckReplay(LaunchBound(), nullptr);
@@ -393,6 +392,7 @@ TEST(Advise, ToldToStopInTheSearchItHasNoBestSet) {
   }
 }
 
+// The command fails then: what looks like advice may lack the best of it.
 TEST(Advise, AMistakeOfOursIsNotAnOptionThatCannotBeJudged) {
   Advised advised;
   const auto failed = [&](std::string_view code) {

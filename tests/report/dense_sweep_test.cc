@@ -2,15 +2,18 @@
 // (report/questions/dense_sweep).
 #include "report/questions/dense_sweep.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "tests/example_graph.h"
+#include "tests/real_traces.h"
 
 namespace daydream {
 namespace {
@@ -85,6 +88,26 @@ TEST(DenseSweep, WhereThePathBendsMoreRowsArePlayed) {
   const Swept sweep(BuildGraph(trace.value()).value(), "speedup(kernel:.,1.05..10+0.09)");
   ExpectRowsAreWhatWhatIfSays(sweep);
   EXPECT_GT(CountBetween(sweep.Rows()), sweep.scenarios.size() / 2);
+}
+
+// One row in the middle lies between its neighbours by chance, and those around it do not.
+TEST(DenseSweep, OneRowInTheMiddleIsNotEnough) {
+  const auto file = RealTraceFolder() / "loader/resnet50-v100.workers4.b.json.gz";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
+  const auto trace = ImportFile(file.string());
+  ExpectRowsAreWhatWhatIfSays({BuildGraph(trace.value()).value(), "speedup(op:.,1.02..6+0.05)"});
+}
+
+TEST(DenseSweep, OnlyNumbersInOrderAreALine) {
+  std::string patterns, falling;
+  for (int i = 0; i < 70; ++i) {
+    patterns += fmt::format("{}kernel:.|x{}", i == 0 ? "" : ",", i);
+    falling += fmt::format("{}{}", i == 0 ? "" : ",", 9 - 0.1 * i);
+  }
+  for (const std::string& spec :
+       {"speedup({" + patterns + "},2)", "speedup(kernel:.,{" + falling + "})"}) {
+    EXPECT_EQ(CountBetween(Swept("launch-bound", spec).Rows()), 0U) << spec;
+  }
 }
 
 TEST(DenseSweep, EveryLineOfACrossedSweepIsDenseByItself) {

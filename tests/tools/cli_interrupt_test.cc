@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Answers so many, on one thread, that they take seconds.
+// Answers so many, on one thread, that they take a second or more.
 class Interrupts : public CliFixture {
  protected:
   // Each step of the progress is a line at once.
@@ -79,7 +79,12 @@ TEST_F(Interrupts, AdviseLeavesTheOptionsThatWereTried) {
 }
 
 TEST_F(Interrupts, CausalLeavesTheCurvesThatArePlayed) {
-  EXPECT_EQ(InterruptedAt("playing curves 2 of", ManyCurves(), {"-o", Path("c.json")}), 130);
+  // On a busy machine all may be played before they are interrupted.
+  int exit = 0;
+  for (int tries = 0; tries < 20 && exit != 130; ++tries) {
+    exit = InterruptedAt("playing curves 1 of", ManyCurves(), {"-f", "-o", Path("c.json")});
+  }
+  EXPECT_EQ(exit, 130);
   const std::string out = ReadAll(Path("c.json"));
   EXPECT_THAT(out, HasSubstr("\"schema\": \"daydream.causal/1\",\n  \"interrupted\": true,"));
   EXPECT_THAT(out, HasSubstr("\"family\": "));

@@ -332,8 +332,10 @@ absl::Status PlayCurve(const Recorded& in, const std::vector<int>& ranks, Sessio
     const size_t each = in.ranks.size();  // of a point
     size_t played = 0;
     const auto tell = [&] {
-      session.Progress({.what = "playing points", .done = played, .total = count, .last = true});
+      session.Progress(
+          {.what = "playing points", .done = played / each, .total = count / each, .last = true});
     };
+    if (note.has_value()) note->Done(0, count / each);
     tell();
     const auto hear = [&](const std::string& line) -> absl::Status {
       DD_RETURN_IF_ERROR(take(line));

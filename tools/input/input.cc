@@ -92,7 +92,9 @@ absl::StatusOr<std::shared_ptr<const Trace>> ImportReport(const std::string& pat
                                                           const ImportOptions& options,
                                                           Session& session) {
   DD_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Make());
+  session.EndProgress();  // nsys says itself what it does
   DD_ASSIGN_OR_RETURN(const std::string exported, ExportReport(path, folder, session));
+  session.Progress(fmt::format("reading {}", path));
   return ImportFile(exported, options, "nsys");
 }
 

@@ -131,6 +131,7 @@ std::string AskChild(const std::function<void(std::string& answer)>& work) {
   if (::pipe(pipe.data()) != 0) return "";
   pid_t child = fork();
   if (child == 0) {
+    for (int signal : {SIGHUP, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);  // the parent tells
     close(pipe[0]);
     std::string answer;
     work(answer);

@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
-#include <deque>
-#include <mutex>
 #include <utility>
 
 #include "trace/bytes/atomic_file.h"
@@ -36,7 +36,11 @@ void WriteCountInHandler(size_t count) {
 }
 
 extern "C" void OnInterrupt(int signal) {
-  if (signal != SIGHUP && InterruptNote::Stop()) return;
+  const int error = errno;  // of whom it interrupts
+  if (signal != SIGHUP && InterruptNote::Stop()) {
+    errno = error;
+    return;
+  }
   const std::string* line = interrupt_line.load();
   if (!InterruptNote::Write() && line != nullptr) WriteInHandler(*line);
   AtomicFile::UnlinkTemporary();
@@ -63,11 +67,8 @@ void EndWithInterrupt() {
 }
 
 void SayWhenInterrupted(std::string line) {
-  // Never torn down: a signal may come after main().
-  static auto* const lines = new std::deque<std::string>;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  interrupt_line.store(line.empty() ? nullptr : &lines->emplace_back(std::move(line)));
+  // Never torn down: a handler may be reading it, also after main().
+  interrupt_line.store(line.empty() ? nullptr : new std::string(std::move(line)));
 }
 
 InterruptNote::InterruptNote(InterruptTexts texts) : stopping_(std::move(texts.stopping)) {
@@ -98,6 +99,9 @@ bool InterruptNote::Stop() {
 bool InterruptNote::Write() {
   const InterruptNote* of = interrupt_note.load();
   if (of == nullptr) return false;
+  const bool tells_all =
+      std::ranges::find(of->parts_, Piece::kAll, &Part::piece) != of->parts_.end();
+  if (tells_all && of->all_ == 0) return false;  // none of them is begun
   for (const Part& part : of->parts_) {
     if (part.piece == Piece::kText) WriteInHandler(part.text);
     if (part.piece == Piece::kDone) WriteCountInHandler(of->done_.load(std::memory_order_relaxed));

@@ -49,7 +49,7 @@ class InterruptNote {
   bool stopped() const { return stopped_; }
 
   // For the handler: make system calls only.
-  static bool Write();  // false: there is none
+  static bool Write();  // false: there is none, or it does not know yet how much there is
   static bool Stop();   // false: the process is to end
 
  private:

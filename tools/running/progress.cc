@@ -1,13 +1,16 @@
 #include "tools/running/progress.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <system_error>
+#include <utility>
 
 namespace daydream {
 namespace {
 
 constexpr char kGone[] = "\r\033[K";
+constexpr size_t kLongestPhase = 512;  // of a phase, as it is printed
 
 double SecondsBetween(std::chrono::steady_clock::time_point a,
                       std::chrono::steady_clock::time_point b) {
@@ -32,11 +35,12 @@ void ProgressTeller::Print(std::optional<Lines> lines, Pace pace) {
 }
 
 bool ProgressTeller::Tell(const Doing& doing) {
-  const std::lock_guard lock(mutex_);
+  std::string what(doing.what);
+  std::unique_lock lock(mutex_);
   const Clock::time_point now = Clock::now();
-  const bool another = !at_work_ || doing.what != what_;
+  const bool another = !at_work_ || what != what_;
   if (another) {
-    what_ = doing.what;
+    what_.swap(what);
     since_ = counted_ = now;
     before_ = doing.done;
   } else if (doing.done != doing_.done) {
@@ -47,12 +51,13 @@ bool ProgressTeller::Tell(const Doing& doing) {
   at_work_ = true;
   if (!lines_.has_value()) return another;
   if (pace_.pause.count() == 0) {
-    Write();
-  } else if (!thread_.joinable()) {
+    Write(lock);
+  } else if (!std::exchange(watched_, true)) {
+    lock.unlock();
     try {
       thread_ = std::thread([this] { Watch(); });
     } catch (const std::system_error&) {
-      lines_.reset();  // the system has no more of them: the work is what counts
+      // The system has no more of them: the work is what counts.
     }
   }
   return another;
@@ -80,13 +85,22 @@ void ProgressTeller::Clear() {
   shown_ = false;
 }
 
-void ProgressTeller::Write() {
+void ProgressTeller::Write(std::unique_lock<std::mutex>& lock) {
   const Clock::time_point now = Clock::now();
-  const std::string text = ProgressText(doing_, {.before = before_,
-                                                 .seconds = SecondsBetween(since_, now),
-                                                 .still = SecondsBetween(counted_, now)});
-  shown_ = lines_ == Lines::kOne;
-  const std::string line = shown_ ? kGone + text : text + "\n";
+  const DoingSince since{.before = before_,
+                         .seconds = SecondsBetween(since_, now),
+                         .still = SecondsBetween(counted_, now)};
+  std::array<char, kLongestPhase> name{};
+  const size_t length = what_.copy(name.data(), name.size());
+  Doing doing = doing_;
+  doing.what = {name.data(), length};
+  const bool one = lines_ == Lines::kOne;
+  lock.unlock();
+  const std::string text = ProgressText(doing, since);
+  const std::string line = one ? kGone + text : text + "\n";
+  lock.lock();
+  if (!at_work_ || !lines_.has_value()) return;
+  shown_ = one;
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
 }
@@ -95,7 +109,7 @@ void ProgressTeller::Watch() {
   std::unique_lock lock(mutex_);
   for (Clock::time_point next = begun_ + pace_.first;; next += pace_.pause) {
     if (ending_.wait_until(lock, next, [this] { return over_; })) return;
-    if (at_work_) Write();
+    if (at_work_ && lines_.has_value()) Write(lock);
     next = std::max(next, Clock::now() - pace_.pause);  // none is made up for
   }
 }

@@ -46,10 +46,13 @@ class ProgressTeller {
  private:
   using Clock = std::chrono::steady_clock;
   void Clear();
-  void Write();
+  // Gives the lock back while it needs memory.
+  void Write(std::unique_lock<std::mutex>& lock);
   void Watch();
 
-  mutable std::mutex mutex_;  // over all that follows
+  // Over all that follows. Nobody asks for memory while he holds it: where there is none left, what
+  // was being done is asked for, and the line has to go (tools/memory.h).
+  mutable std::mutex mutex_;
   std::condition_variable ending_;
   std::optional<Lines> lines_;  // none: nothing is printed
   Pace pace_;
@@ -57,6 +60,7 @@ class ProgressTeller {
   std::string what_;
   Doing doing_;  // `what` is that of `what_`
   bool at_work_ = false, shown_ = false, over_ = false;
+  bool watched_ = false;  // thread_ was begun
   Clock::time_point since_, counted_;
   uint64_t before_ = 0;
   std::thread thread_;
