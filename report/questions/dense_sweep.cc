@@ -119,7 +119,8 @@ SweepRow DenseSweep::Between(size_t index, const PlayedRow& before, const Played
   PlayedRow own = runner_.Play(index, scenarios_[index], false);
   SweepRow& row = own.row;
   const std::optional<double> place = PlaceOf(own, before, behind);
-  const bool other = !row.code.empty() || row.bound || row.step <= Duration{} ||
+  const bool lower = row.confidence == Confidence::kLow && before.row.confidence != row.confidence;
+  const bool other = lower || !row.code.empty() || row.bound || row.step <= Duration{} ||
                      row.left_out != before.row.left_out || row.examples != before.row.examples ||
                      row.confidence == Confidence::kMeasured ||
                      row.confidence == Confidence::kGiven;

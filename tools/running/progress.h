@@ -50,8 +50,8 @@ class ProgressTeller {
   void Write(std::unique_lock<std::mutex>& lock);
   void Watch();
 
-  // Over all that follows. Nobody asks for memory while he holds it: where there is none left, what
-  // was being done is asked for, and the line has to go (tools/memory.h).
+  // Over all that follows. Work asks for no memory while it holds this: where there is none left,
+  // what was being done is asked for, and the line has to go (tools/memory.h).
   mutable std::mutex mutex_;
   std::condition_variable ending_;
   std::optional<Lines> lines_;  // none: nothing is printed
