@@ -38,7 +38,33 @@ void BatchShape::Keep(const Plan& plan) {
   contracted = Contract(graph, plan.program(), starts, ends);
 }
 
-StepExtent BatchStep::ExtentOf(size_t step, InstantsOfRows at) const {
+template <size_t kScenarios>
+void BatchStep::FindReaches(const int64_t* instants, std::vector<ReachOfStep>& reaches) const {
+  reaches.resize(shape_.candidates.of_step.size());
+  const auto row = [&](TaskId t) {
+    return instants + 2 * kScenarios * size_t{shape_.contracted.place_of[t.index()]};
+  };
+  for (size_t step = 0; step < reaches.size(); ++step) {
+    auto& [first, last] = reaches[step];
+    first.fill(std::numeric_limits<int64_t>::max());
+    last.fill(std::numeric_limits<int64_t>::min());
+    for (TaskId t : shape_.candidates.of_step[step].first) {
+      const int64_t* const starts = row(t);
+      for (size_t s = 0; s < kScenarios; ++s) first[s] = std::min(first[s], starts[s]);
+    }
+    for (TaskId t : shape_.candidates.of_step[step].last) {
+      const int64_t* const ends = row(t) + kScenarios;
+      for (size_t s = 0; s < kScenarios; ++s) last[s] = std::max(last[s], ends[s]);
+    }
+  }
+}
+
+void BatchStep::Read(const int64_t* instants, size_t scenarios) {
+  if (scenarios == 1) return FindReaches<1>(instants, reaches_);
+  FindReaches<kSideBySide>(instants, reaches_);
+}
+
+StepExtent BatchStep::ExtentOf(size_t step, InstantsOfRows at, const ReachOfStep& reach) const {
   const auto row = [&](TaskId t) { return Place(t, at); };
   const Candidates& c = shape_.candidates.of_step[step];
   static const GraphStep kOnly;
@@ -50,14 +76,8 @@ StepExtent BatchStep::ExtentOf(size_t step, InstantsOfRows at) const {
                     .host_led = of_graph.host_led,
                     .host_waited = of_graph.host_waited,
                     .recorded = of_graph.recorded_period,
-                    .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
-                    .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};
-  for (TaskId t : c.first) {
-    extent.first.ns = std::min(extent.first.ns, at.start[row(t)]);
-  }
-  for (TaskId t : c.last) {
-    extent.last.ns = std::max(extent.last.ns, at.end[row(t)]);
-  }
+                    .first = Instant::AtNs(reach.first[at.scenario]),
+                    .last = Instant::AtNs(reach.last[at.scenario])};
   if (c.first.empty()) extent.first = extent.last;  // no window depends on it
   for (size_t i = 0; i < c.host_first.size(); ++i) {
     const StepWindow lane = {{at.start[row(c.host_first[i])]}, {at.end[row(c.host_last[i])]}};
@@ -87,11 +107,11 @@ StepExtent BatchStep::ExtentOf(size_t step, InstantsOfRows at) const {
 }
 
 // By the windows alone.
-void BatchStep::FindPeriods(InstantsOfRows at) {
+void BatchStep::FindPeriods(InstantsOfRows at, std::span<const ReachOfStep> reaches) {
   const size_t steps = shape_.candidates.of_step.size();
   extents_.clear();
   periods_.clear();
-  for (size_t s = 0; s < steps; ++s) extents_.push_back(ExtentOf(s, at));
+  for (size_t s = 0; s < steps; ++s) extents_.push_back(ExtentOf(s, at, reaches[s]));
   if (steps == 1) {
     periods_.push_back(extents_[0].any ? extents_[0].last - extents_[0].first : Duration{});
     return;
@@ -125,12 +145,13 @@ Duration BatchStep::HostPeriodOf(WriteSums sums) {
   sums(host_sums_);
   for (uint32_t at : gpu_sums_) host_sums_[at] = 0;
   EvaluateOne(shape_.contracted.program, host_sums_.data(), instants_of_host_.get());
-  FindPeriods({instants_of_host_.get(), 0, 1});
+  FindReaches<1>(instants_of_host_.get(), reaches_of_host_);
+  FindPeriods({instants_of_host_.get(), 0, 1}, reaches_of_host_);
   return shape_.lead->HostPeriod(extents_, StepTimeOf(shape_.steps, periods_));
 }
 
 Duration BatchStep::Of(InstantsOfRows at, Duration cycle, WriteSums sums) {
-  FindPeriods(at);
+  FindPeriods(at, reaches_);
   if (shape_.candidates.of_step.size() == 1) return periods_.front();
   if (shape_.is_rounds) return CycleIn(at);
   AddWhatIsUsedUp(at, sums);

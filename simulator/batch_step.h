@@ -2,6 +2,7 @@
 // Internal to simulator/.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,10 +39,16 @@ struct BatchShape {
 // Starts and ends of one scenario, a place each `stride` numbers.
 struct InstantsOfRows {
   // Of one of `scenarios` side by side (simulator/contract.h).
-  InstantsOfRows(const int64_t* instants, size_t scenario, size_t scenarios)
-      : start(instants + scenario), end(start + scenarios), stride(2 * scenarios) {}
+  InstantsOfRows(const int64_t* instants, size_t s, size_t scenarios)
+      : start(instants + s), end(start + scenarios), stride(2 * scenarios), scenario(s) {}
   const int64_t *start, *end;
   size_t stride;
+  size_t scenario;
+};
+
+// When the tasks of each step begin and end, of scenarios side by side.
+struct ReachOfStep {
+  std::array<int64_t, kSideBySide> first, last;
 };
 
 // Use one on each thread.
@@ -49,6 +56,8 @@ class BatchStep {
  public:
   explicit BatchStep(const BatchShape& shape) : shape_(shape) {}  // keeps a reference
 
+  // Before Of() of one of these `scenarios`, 1 or kSideBySide: rows are read once for all of them.
+  void Read(const int64_t* instants, size_t scenarios);
   // `cycle`: how long the step is that is told by its cycle. `sums` writes what the instants were
   // found with, which are asked for where the step used up a lead of its host.
   Duration Of(InstantsOfRows at, Duration cycle, absl::FunctionRef<void(std::span<int64_t>)> sums);
@@ -62,13 +71,16 @@ class BatchStep {
   size_t Place(TaskId t, InstantsOfRows at) const {
     return size_t{shape_.contracted.place_of[t.index()]} * at.stride;
   }
-  StepExtent ExtentOf(size_t step, InstantsOfRows at) const;
-  void FindPeriods(InstantsOfRows at);
+  template <size_t kScenarios>
+  void FindReaches(const int64_t* instants, std::vector<ReachOfStep>& reaches) const;
+  StepExtent ExtentOf(size_t step, InstantsOfRows at, const ReachOfStep& reach) const;
+  void FindPeriods(InstantsOfRows at, std::span<const ReachOfStep> reaches);
   Duration CycleIn(InstantsOfRows at) const;
   void AddWhatIsUsedUp(InstantsOfRows at, WriteSums sums);
   Duration HostPeriodOf(WriteSums sums);
 
   const BatchShape& shape_;
+  std::vector<ReachOfStep> reaches_, reaches_of_host_;
   std::vector<StepExtent> extents_;
   std::vector<StepWindow> windows_;
   std::vector<Duration> periods_;

@@ -67,11 +67,18 @@ struct StepBatch::Impl {
     if (instants == nullptr) instants = MakeLargeArray(2 * contracted.program.tasks * scenarios);
     return instants.get();
   }
+  // Groups of eight that are played together: as many as have their instants in the second cache.
+  size_t Together() const {
+    constexpr size_t kCache = 1 << 20, kMost = 8;
+    const size_t of_group = 2 * contracted.program.tasks * kWidth * sizeof(int64_t);
+    return std::clamp<size_t>(kCache / std::max<size_t>(of_group, 1), 1, kMost);
+  }
   void RunDrawn(const DrawnSums& drawn, std::span<const std::vector<Choice>> groups,
                 std::vector<Duration>& steps) {
-    const int64_t* instants = Room(of_drawn, kTogether * kWidth);
+    const int64_t* instants = Room(of_drawn, Together() * kWidth);
     EvaluateDrawn(contracted.program, base, drawn, groups, of_drawn.get());
     for (const std::vector<Choice>& choices : groups) {
+      step_of.Read(instants, kWidth);
       for (size_t s = 0; s < kWidth; ++s) {
         steps.push_back(StepOf({instants, s, kWidth}, s, [&](std::span<int64_t> to) {
           std::ranges::copy(base, to.begin());
@@ -88,6 +95,7 @@ struct StepBatch::Impl {
     if (rounds != nullptr) return RunPartsOnce();
     int64_t* const instants = Room(of_one, 1);
     EvaluateOne(contracted.program, base.data(), instants);
+    step_of.Read(instants, 1);
     return StepOf({instants, 0, 1}, 0,
                   [&](std::span<int64_t> to) { std::ranges::copy(base, to.begin()); });
   }
@@ -177,12 +185,10 @@ struct StepBatch::Impl {
   const std::shared_ptr<const BatchShape> shape;
   const Graph& graph;
   const Contracted& contracted;
-  const Graph* now;                      // the scenarios after Reset()
-  bool follows = false;                  // `now` takes other times than `graph`
-  std::vector<int64_t> base, kept_base;  // the sums of `now`; while others are played
-  LargeArray sums;                       // [place][scenario]; made when first used
-  // Groups of eight that are played together: their instants fit the second cache.
-  static constexpr size_t kTogether = 8;
+  const Graph* now;                       // the scenarios after Reset()
+  bool follows = false;                   // `now` takes other times than `graph`
+  std::vector<int64_t> base, kept_base;   // the sums of `now`; while others are played
+  LargeArray sums;                        // [place][scenario]; made when first used
   LargeArray of_eight, of_one, of_drawn;  // instants
   // What brings `sums` back to `base`: those that were lent since.
   std::vector<uint32_t> lent;
@@ -285,6 +291,7 @@ std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   if (impl_->rounds != nullptr) return impl_->RunParts();
   int64_t* const instants = impl_->Room(impl_->of_eight, kWidth);
   EvaluateEight(impl_->contracted.program, impl_->Sums(), instants);
+  impl_->step_of.Read(instants, kWidth);
   std::array<Duration, kWidth> steps;
   for (size_t s = 0; s < kWidth; ++s) {
     steps[s] = impl_->StepOf({instants, s, kWidth}, s, [&](std::span<int64_t> to) {
@@ -306,8 +313,10 @@ std::vector<Duration> StepBatch::RunDrawn(const DrawnSums& drawn,
     Reset();
     return steps;
   }
-  for (; !groups.empty(); groups = groups.subspan(std::min(Impl::kTogether, groups.size()))) {
-    impl_->RunDrawn(drawn, groups.first(std::min(Impl::kTogether, groups.size())), steps);
+  while (!groups.empty()) {
+    const size_t together = std::min(impl_->Together(), groups.size());
+    impl_->RunDrawn(drawn, groups.first(together), steps);
+    groups = groups.subspan(together);
   }
   return steps;
 }
