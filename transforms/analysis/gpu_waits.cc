@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "graph/call_kind.h"
 #include "graph/facts.h"
 #include "graph/scopes.h"
 
@@ -84,7 +83,7 @@ void GpuWaits::FindCopies() {
     if (e.rule != Rule::kHostWait || graph_.task(e.to).removed) continue;
     waits_.push_back(e.to);
     // Whoever waits for the device waits for a copy only by chance.
-    if (ClassifyCall(graph_.TaskName(e.to)) == CallKind::kDeviceSync) continue;
+    if (calls_.Of(graph_.task(e.to).name) == CallKind::kDeviceSync) continue;
     const CopyDetail* copy = graph_.Copy(e.from);
     if (copy == nullptr) continue;
     bool to_device = copy->to == Memory::kDevice && copy->from != Memory::kDevice;
@@ -99,6 +98,7 @@ void GpuWaits::FindCopies() {
 GpuWaits::GpuWaits(const Graph& graph)
     : graph_(graph),
       loader_(graph),
+      calls_(graph),
       copy_to_(graph.size(), CopyTo::kNone),
       use_(graph.size(), WaitUse::kNone) {
   FindCopies();
@@ -136,10 +136,10 @@ bool GpuWaits::InOp(TaskId t, std::string_view part) const {
   return false;
 }
 
-WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
+WaitUse GpuWaits::Classify(TaskId t, bool unscaled) {
   const Task& task = graph_.task(t);
   if (loader_.Around(task.scope).valid()) return WaitUse::kLoader;
-  if (ClassifyCall(graph_.Name(task.name)) == CallKind::kFree) return WaitUse::kFree;
+  if (calls_.Of(task.name) == CallKind::kFree) return WaitUse::kFree;
   bool read = copy_to_[t.index()] == CopyTo::kHost, steers = false, ranks = false;
   for (ScopeId s : ScopesAround(graph_, task.scope)) {
     const Scope& scope = ScopeAt(graph_, s);

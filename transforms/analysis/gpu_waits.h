@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/call_kinds.h"
 #include "transforms/analysis/loader.h"
 
 namespace daydream {
@@ -36,11 +37,12 @@ class GpuWaits {
   enum class CopyTo : uint8_t { kNone, kHost, kResults, kDevice };
 
   void FindCopies();
-  WaitUse Classify(TaskId t, bool unscaled) const;
+  WaitUse Classify(TaskId t, bool unscaled);
   bool InOp(TaskId t, std::string_view part) const;
 
   const Graph& graph_;
   LoaderScopes loader_;
+  CallKinds calls_;
   std::vector<TaskId> waits_;    // tasks that wait, some more than once
   std::vector<CopyTo> copy_to_;  // by task that waits for a copy
   std::vector<WaitUse> use_;     // by task

@@ -13,16 +13,19 @@ void EndColumns::Begin(size_t i, const Params& params) {
 }
 
 void TimeColumns::Set(TaskId t, std::span<const Duration> times) {
-  const auto [row, added] = row_of_.try_emplace(t, times_.size() / ends_);
-  if (added) {
-    times_.insert(times_.end(), times.begin(), times.end());
-  } else {
-    std::ranges::copy(times, times_.begin() + static_cast<ptrdiff_t>(row->second * ends_));
+  if (Has(t)) {
+    std::ranges::copy(times, times_.begin() + static_cast<ptrdiff_t>(row_of_[t.index()] * ends_));
+    return;
   }
+  if (t.index() >= row_of_.size()) row_of_.resize(t.index() + 1, kNone);
+  row_of_[t.index()] = static_cast<uint32_t>(times_.size() / ends_);
+  times_.insert(times_.end(), times.begin(), times.end());
 }
 
 void TimeColumns::AddTasksTo(std::vector<TaskId>& tasks) const {
-  for (const auto& [task, row] : row_of_) tasks.push_back(task);
+  for (size_t i = 0; i < row_of_.size(); ++i) {
+    if (row_of_[i] != kNone) tasks.push_back(TaskId(i));
+  }
 }
 
 std::vector<TaskId> EndColumns::tasks() const {

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "graph/graph.h"
 #include "transforms/core/params.h"
 
@@ -16,12 +15,11 @@ namespace daydream {
 class TimeColumns {
  public:
   explicit TimeColumns(size_t ends) : ends_(ends) {}
-  bool Has(TaskId t) const { return row_of_.contains(t); }
+  bool Has(TaskId t) const { return t.index() < row_of_.size() && row_of_[t.index()] != kNone; }
   // By end; empty where it takes at all what it takes in the graph.
   std::span<const Duration> Of(TaskId t) const {
-    const auto row = row_of_.find(t);
-    return row == row_of_.end() ? std::span<const Duration>()
-                                : std::span(times_).subspan(row->second * ends_, ends_);
+    if (!Has(t)) return {};
+    return std::span(times_).subspan(size_t{row_of_[t.index()]} * ends_, ends_);
   }
   // `now`: what it is in the graph.
   Duration Of(size_t end, TaskId t, Duration now) const {
@@ -29,13 +27,17 @@ class TimeColumns {
     return times.empty() ? now : times[end];
   }
   void Set(TaskId t, std::span<const Duration> times);
-  void Forget(TaskId t) { row_of_.erase(t); }
+  void Forget(TaskId t) {
+    if (Has(t)) row_of_[t.index()] = kNone;
+  }
   void AddTasksTo(std::vector<TaskId>& tasks) const;
 
  private:
+  static constexpr uint32_t kNone = 0xffffffff;
+
   size_t ends_;
-  absl::flat_hash_map<TaskId, size_t> row_of_;
-  std::vector<Duration> times_;  // [row][end]
+  std::vector<uint32_t> row_of_;  // by task, as far as any has a row
+  std::vector<Duration> times_;   // [row][end]
 };
 
 class EndColumns {
