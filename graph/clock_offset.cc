@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "graph/last_of_streams.h"
+
 namespace daydream {
 namespace {
 
@@ -32,7 +34,7 @@ using Gpu = std::pair<int32_t, int32_t>;  // rank and device
 
 class Compared {
  public:
-  explicit Compared(const Builder& b) : b_(b) {
+  explicit Compared(const Builder& b) : b_(b), last_(b) {
     for (const HostThread& thread : b.threads) CompareWaits(b.CallsOf(thread));
     for (const GpuOp& op : b.ops) CompareLaunch(op);
   }
@@ -148,18 +150,14 @@ class Compared {
 
   // Of a process that works on one GPU: what others do is awaited by nobody here.
   void CompareAll(const HostCall& call) {
-    const GpuOp* last = nullptr;
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      const uint32_t i = b_.LastLaunchedBefore(LaneId(lane), call.start);
-      if (i == Builder::kNone) continue;
-      const GpuOp& op = b_.ops[i];
-      if (last != nullptr &&
-          b_.trace.lanes[op.lane.index()].device != b_.trace.lanes[last->lane.index()].device) {
-        return;
-      }
-      if (last == nullptr || op.end > last->end) last = &op;
+    for (const LastOfStreams::Change& change : last_.GoTo(call.start)) {
+      const int32_t device = b_.trace.lanes[change.lane.index()].device;
+      if (change.before == Builder::kNone) ++streams_of_[device];
+      if (change.now == Builder::kNone && --streams_of_[device] == 0) streams_of_.erase(device);
     }
-    if (last != nullptr && last->end > call.start) Of(*last).whole.push_back(last->end - call.end);
+    if (streams_of_.size() != 1) return;
+    const GpuOp& last = b_.ops[last_.Latest()];
+    if (last.end > call.start) Of(last).whole.push_back(last.end - call.end);
   }
 
   void CompareLaunch(const GpuOp& op) {
@@ -171,6 +169,8 @@ class Compared {
   }
 
   const Builder& b_;
+  LastOfStreams last_;
+  std::map<int32_t, size_t> streams_of_;  // by device: on which something was launched
   std::map<Gpu, Found> found_;
 };
 

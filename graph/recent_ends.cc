@@ -20,11 +20,20 @@ std::vector<LaneId> StreamsWithWork(const Builder& b) {
 
 }  // namespace
 
-RecentEnds::RecentEnds(const Builder& b) : all_(StreamsWithWork(b)) {
+RecentEnds::RecentEnds(const Builder& b) : b_(b), all_(StreamsWithWork(b)) {
   if (all_.size() <= kFewStreams) return;
   ends_.reserve(b.ops.size());
-  for (const GpuOp& op : b.ops) ends_.push_back({op.end, op.lane});
+  for (const GpuOp& op : b.ops) {
+    ends_.push_back({op.end, op.lane, static_cast<uint32_t>(ends_.size())});
+  }
   SortRuns(ends_, [](const End& x, const End& y) { return x.at < y.at; });
+}
+
+uint32_t RecentEnds::LastOf(LaneId lane, Instant until) const {
+  const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
+  const auto it = std::partition_point(stream.begin(), stream.end(),
+                                       [&](uint32_t op) { return b_.ops[op].end <= until; });
+  return it == stream.begin() ? Builder::kNone : *(it - 1);
 }
 
 std::span<const LaneId> RecentEnds::Streams(Instant from, Instant until) {

@@ -3,6 +3,7 @@
 // may hold as many streams as it likes: most of them have nothing to do with the answer.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <span>
 #include <utility>
@@ -23,16 +24,49 @@ class RecentEnds {
   // is all of them, and there is nothing to prepare.
   std::span<const LaneId> Streams(Instant from, Instant until);
 
+  // Each stream has one operation that ended last until then. Of those that ended from `from` on
+  // and of which `fits` holds the one that ended last, and of several the first stream's: an index
+  // into Builder::ops, or kNone. O((k + 1) log n) for k operations that ended later than it and
+  // until `until`; with few streams O(streams log n).
+  template <class Fits>
+  uint32_t Latest(Instant from, Instant until, const Fits& fits);
+
  private:
   struct End {
     Instant at;
     LaneId lane;
+    uint32_t op;
   };
+
+  // The last operation of a stream that ended until then, or kNone.
+  uint32_t LastOf(LaneId lane, Instant until) const;
+
+  const Builder& b_;
 
   std::vector<LaneId> all_;  // streams with work
   std::vector<End> ends_;    // in the order of time
   std::vector<LaneId> found_;
 };
+
+template <class Fits>
+uint32_t RecentEnds::Latest(Instant from, Instant until, const Fits& fits) {
+  uint32_t latest = Builder::kNone;
+  if (ends_.empty()) {
+    for (const LaneId lane : all_) {
+      const uint32_t op = LastOf(lane, until);
+      if (op == Builder::kNone || b_.ops[op].end < from || !fits(b_.ops[op])) continue;
+      if (latest == Builder::kNone || b_.ops[op].end > b_.ops[latest].end) latest = op;
+    }
+    return latest;
+  }
+  for (auto it = std::ranges::upper_bound(ends_, until, {}, &End::at); it != ends_.begin();) {
+    const End& end = *--it;
+    if (end.at < from || (latest != Builder::kNone && end.at < b_.ops[latest].end)) break;
+    if (latest != Builder::kNone && b_.ops[latest].lane < end.lane) continue;
+    if (fits(b_.ops[end.op]) && LastOf(end.lane, until) == end.op) latest = end.op;
+  }
+  return latest;
+}
 
 // The same for operations that are told in the order of their starts.
 class LatestEnds {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "base/median.h"
 #include "graph/builder.h"
+#include "graph/last_of_streams.h"
 #include "graph/recent_ends.h"
 
 namespace daydream {
@@ -33,7 +35,10 @@ struct Wait {
 
 // What waits for the whole device, of one thread and kind, have told of each stream.
 struct Told {
-  std::vector<uint32_t> by_lane;
+  bool any = false;               // wait of this thread was seen
+  std::vector<uint32_t> by_lane;  // the last that was told
+  // The last work of streams that is not told, by its end.
+  std::set<std::pair<Instant, LaneId>> news;
   LaneId thread;
   std::map<LaneId, uint32_t> open;  // operations that the next wait tells again
 };
@@ -42,7 +47,7 @@ constexpr size_t kKinds = static_cast<size_t>(CallKind::kQuery) + 1;
 
 class BlockingCalls {
  public:
-  explicit BlockingCalls(Builder& b) : b_(b), ends_(b) {
+  explicit BlockingCalls(Builder& b) : b_(b), ends_(b), last_(b) {
     for (size_t lane = 0; lane < b.stream_ops.size(); ++lane) {
       if (!b.stream_ops[lane].empty())
         lane_of_number_.try_emplace(b.trace.lanes[lane].number, lane);
@@ -53,7 +58,7 @@ class BlockingCalls {
     auto next = b_.special_calls.begin();
     for (const HostThread& thread : b_.threads) {
       last_copy_ = Builder::kNone;
-      for (Told& told : told_) told.by_lane.assign(b_.stream_ops.size(), Builder::kNone);
+      for (Told& told : told_) told.any = false;
       for (; next != b_.special_calls.end() && *next < thread.end_call; ++next) {
         Examine(b_.calls[*next]);
       }
@@ -83,7 +88,7 @@ class BlockingCalls {
         ExamineCopy(call);
         break;
       case CallKind::kDeviceSync:
-        ExamineDeviceSync(call, kClockSkew);
+        AddDeviceWait(call, call.end + kClockSkew);
         break;
       case CallKind::kFree:
         if (call.duration() >= kShortestFree) ExamineFree(call);
@@ -134,48 +139,55 @@ class BlockingCalls {
     return op.position == 0 || b_.ops[b_.stream_ops[op.lane.index()][op.position - 1]].end <= t;
   }
 
-  // Everything launched before `call`, on every stream; streams that were still busy `skew` after
-  // the call returned belong to another device.
-  std::vector<uint32_t> LastOfEveryStream(const HostCall& call, Duration skew,
-                                          bool* all_done) const {
-    std::vector<uint32_t> last;
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      if (b_.stream_ops[lane].empty()) continue;
-      uint32_t op = b_.LastLaunchedBefore(LaneId(lane), call.start);
-      if (op == Builder::kNone) continue;
-      if (b_.ops[op].end > call.end + skew) {
-        *all_done = false;
-        continue;
+  Told& ToldBy(const HostCall& call) { return told_[call.kind == CallKind::kFree]; }
+
+  void GoTo(const HostCall& call) {
+    for (const LastOfStreams::Change& change : last_.GoTo(call.start)) {
+      for (Told& told : told_) {
+        if (told.any) Note(change, told);
       }
-      last.push_back(op);
     }
-    return last;
   }
 
-  void ExamineDeviceSync(HostCall& call, Duration skew) {
-    bool all_done = true;
-    AddDeviceWait(call, LastOfEveryStream(call, skew, &all_done));
+  void Note(const LastOfStreams::Change& change, Told& told) const {
+    if (change.before != Builder::kNone) told.news.erase({b_.ops[change.before].end, change.lane});
+    if (change.now != Builder::kNone && change.now != told.by_lane[change.lane.index()]) {
+      told.news.emplace(b_.ops[change.now].end, change.lane);
+    }
+  }
+
+  // The first of a thread has all to tell.
+  void Begin(Told& told) const {
+    told.any = true;
+    told.by_lane.assign(b_.stream_ops.size(), Builder::kNone);
+    told.news.clear();
+    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
+      Note({.lane = LaneId(lane), .now = last_.Of(LaneId(lane))}, told);
+    }
+  }
+
+  // A wait for everything launched before `call`, on every stream: what ends behind `limit` belongs
+  // to another device. Of it, what the wait before told is not told again.
+  void AddDeviceWait(HostCall& call, Instant limit) {
+    GoTo(call);
+    Wait wait{.call = &call, .target = last_.LatestBy(limit), .whole_device = true};
+    if (wait.target == Builder::kNone) return;
+    Told& told = ToldBy(call);
+    if (!told.any) Begin(told);
+    const auto end = told.news.upper_bound({limit, LaneId::None()});
+    for (auto it = told.news.begin(); it != end; ++it) {
+      const uint32_t op = last_.Of(it->second);
+      told.by_lane[it->second.index()] = op;
+      if (op != wait.target) wait.others.push_back(op);
+    }
+    told.news.erase(told.news.begin(), end);
+    std::ranges::sort(wait.others, {}, [&](uint32_t op) { return b_.ops[op].lane; });
+    AddWait(std::move(wait));
   }
 
   void ExamineFree(HostCall& call) {
-    bool all_done = true;
-    std::vector<uint32_t> last = LastOfEveryStream(call, kFreeSkew, &all_done);
-    if (all_done) AddDeviceWait(call, last);
-  }
-
-  Told& ToldBy(const HostCall& call) { return told_[call.kind == CallKind::kFree]; }
-
-  // A wait for all of `last`; those that the wait before it told are not told again.
-  void AddDeviceWait(HostCall& call, const std::vector<uint32_t>& last) {
-    if (last.empty()) return;
-    Wait wait{.call = &call, .target = LatestEnd(last), .whole_device = true};
-    std::vector<uint32_t>& told = ToldBy(call).by_lane;
-    for (uint32_t op : last) {
-      uint32_t& before = told[b_.ops[op].lane.index()];
-      if (op != before && op != wait.target) wait.others.push_back(op);
-      before = op;
-    }
-    AddWait(std::move(wait));
+    GoTo(call);
+    if (last_.AllEndBy(call.end + kFreeSkew)) AddDeviceWait(call, call.end + kFreeSkew);
   }
 
   // Rule B7: which stream does the call wait for?
@@ -211,25 +223,9 @@ class BlockingCalls {
   }
 
   uint32_t LatestEndInside(const HostCall& call) {
-    uint32_t best = Builder::kNone;
-    for (const LaneId lane : ends_.Streams(call.end - kLatestTarget, call.end)) {
-      const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
-      auto it = std::partition_point(stream.begin(), stream.end(),
-                                     [&](uint32_t op) { return b_.ops[op].end <= call.end; });
-      if (it == stream.begin()) continue;
-      const GpuOp& op = b_.ops[*(it - 1)];
-      if (op.end <= call.start || op.end < call.end - kLatestTarget ||
-          op.call_start >= call.start) {
-        continue;
-      }
-      if (best == Builder::kNone || op.end > b_.ops[best].end) best = *(it - 1);
-    }
-    return best;
-  }
-
-  uint32_t LatestEnd(const std::vector<uint32_t>& ops) const {
-    return *std::max_element(ops.begin(), ops.end(),
-                             [&](uint32_t x, uint32_t y) { return b_.ops[x].end < b_.ops[y].end; });
+    const Instant from = std::max(call.start + Duration::Ns(1), call.end - kLatestTarget);
+    return ends_.Latest(from, call.end,
+                        [&](const GpuOp& op) { return op.call_start < call.start; });
   }
 
   void AddWait(Wait wait) {
@@ -345,6 +341,7 @@ class BlockingCalls {
 
   Builder& b_;
   RecentEnds ends_;
+  LastOfStreams last_;
   std::map<int64_t, LaneId> lane_of_number_;  // the first stream of each
   std::vector<Wait> waits_;
   std::vector<Duration> idle_submits_;

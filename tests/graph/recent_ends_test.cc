@@ -44,6 +44,13 @@ BuiltGraph RandomProgram(uint32_t seed, size_t idle_streams) {
       s.Call(threads[0], "cudaStreamSynchronize", now + 1.5, until - now);
       now = until + 2;
     }
+    if (random() % 10 == 0) {
+      const LaneId stream = streams[random() % streams.size()];
+      const double until = std::max(now + 2, ends[stream] + 3 - random() % 40);
+      const bool frees = random() % 3 == 0;
+      s.Call(thread, frees ? "cudaFree" : "cudaDeviceSynchronize", now + 1.5, until - now);
+      now = until + 2;
+    }
     const bool is_graph = random() % 6 == 0;
     s.Call(thread, is_graph ? "cudaGraphLaunch" : "cudaLaunchKernel", now + 2, 3, i);
     double at = now + 6;
