@@ -64,7 +64,7 @@ void ForEachWait(const Graph& graph, const WaitEdges& edges, const Visit& visit)
 }  // namespace
 
 void VisitWaits(const Graph& graph,
-                const std::function<void(TaskId wait, const AwaitedWork& awaited)>& visit) {
+                const std::function<void(TaskId wait, AwaitedWork& awaited)>& visit) {
   std::array<AwaitedWork, kDeviceWaits> told;
   const WaitEdges edges(graph);
   ForEachWait(graph, edges, [&](TaskId t, std::span<const Edge> own, bool first_of_lane) {
@@ -72,7 +72,11 @@ void VisitWaits(const Graph& graph,
     const std::optional<DeviceWait> kind = DeviceWaitOf(graph, t);
     AwaitedWork alone;
     AwaitedWork& awaited = kind ? told[static_cast<size_t>(*kind)] : alone;
-    for (const Edge& e : own) awaited[graph.task(e.from).lane] = e.from;
+    for (const Edge& e : own) {
+      const LaneId lane = graph.task(e.from).lane;
+      awaited.last[lane] = e.from;
+      awaited.news.push_back(lane);
+    }
     visit(t, awaited);
   });
 }

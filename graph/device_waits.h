@@ -15,14 +15,18 @@
 
 namespace daydream {
 
-// The last work of each stream that a wait awaits, by lane.
-using AwaitedWork = std::map<LaneId, TaskId>;
+struct AwaitedWork {
+  std::map<LaneId, TaskId> last;  // of each stream that a wait awaits
+  // Streams of which another is awaited since the visitor emptied this, or since the first wait;
+  // in any order, some more than once. A visitor that looks at no others is done in O(edges).
+  std::vector<LaneId> news;
+};
 
 // Visits every task that waits for GPU work (rule kHostWait), thread by thread and in order, with
 // all that it awaits: for a wait for the whole device also what earlier ones have the edges of.
 // `visit` may add edges, lanes, and tasks to these. O(tasks + edges), besides what it does.
 void VisitWaits(const Graph& graph,
-                const std::function<void(TaskId wait, const AwaitedWork& awaited)>& visit);
+                const std::function<void(TaskId wait, AwaitedWork& awaited)>& visit);
 
 // An edge that a wait gets in place of one that goes.
 struct PassedEdge {

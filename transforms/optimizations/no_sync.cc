@@ -48,17 +48,17 @@ class NoSync {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
-  // Work of a stream that was awaited last, where what was launched behind that has its place
-  // noted, and where on the thread that launch is.
+  // Work of a stream that was awaited last, and what was launched behind that first: None where
+  // nothing was.
   struct Met {
-    TaskId work;
-    uint32_t launched = 0;
-    TaskId* place = nullptr;  // nullptr: nothing was launched behind
+    TaskId work, next;
   };
   // Where many streams meet, by the thread that waited.
   struct Meeting {
     LaneId lane;
-    std::vector<Met> met;  // by lane
+    TaskId place;                                    // the last
+    std::vector<Met> met;                            // by lane
+    std::set<std::pair<uint32_t, LaneId>> launches;  // of each `next`, by the place on the thread
   };
 
   static bool OnlyForLogging(WaitUse use) { return use == WaitUse::kRead || use == WaitUse::kSync; }
@@ -101,51 +101,83 @@ class NoSync {
   // need what ran on the others, and nothing else keeps them from drifting apart.
   void KeepMeetings() {
     std::vector<std::pair<TaskId, TaskId>> meetings;
-    VisitWaits(graph(), [&](TaskId wait, const AwaitedWork& awaited) {
+    VisitWaits(graph(), [&](TaskId wait, AwaitedWork& awaited) {
       if (!gone_[wait.index()]) return;
-      if (awaited.size() > kMostPairwise) return MeetInOnePlace(wait, awaited);
-      for (const auto& [lane, a] : awaited) {
-        const TaskId next = LaunchedBehind(wait, a);
-        for (const auto& [other, b] : awaited) {
+      if (awaited.last.size() > kMostPairwise) return MeetInOnePlace(wait, awaited);
+      if (awaited.last.size() == 1) return;
+      for (const auto& [lane, a] : awaited.last) {
+        Met& met = met_[{graph().task(wait).lane, lane}];
+        Await(wait, a, met);
+        const TaskId next = met.next;
+        for (const auto& [other, b] : awaited.last) {
           if (next.valid() && other != lane) meetings.emplace_back(b, next);
         }
       }
     });
+    for (auto& [thread, meeting] : meeting_) {
+      for (const Met& met : meeting.met) StandBehind(meeting, met);
+    }
     for (const auto& [from, to] : meetings) edit_.AddEdge(from, to);
     for (const auto& [next, place] : behind_) edit_.AddEdge(place, next);
   }
 
   // Many streams meet in a task that takes no time. It stands behind the earlier ones of its
-  // thread, which know what streams without new work had done.
-  void MeetInOnePlace(TaskId wait, const AwaitedWork& awaited) {
+  // thread, which know what streams without new work had done. Only streams with news are looked
+  // at: those of others have what stands behind the last place.
+  void MeetInOnePlace(TaskId wait, AwaitedWork& awaited) {
     const Task& host = graph().task(wait);
     auto [thread, fresh] = meeting_.try_emplace(host.lane);
+    Meeting& meeting = thread->second;
     if (fresh) {
-      thread->second.lane = edit_.NewLane("meetings of streams", LaneKind::kChannel);
-      thread->second.met.resize(graph().lanes().size());
+      meeting.lane = edit_.NewLane("meetings of streams", LaneKind::kChannel);
+      meeting.met.resize(graph().lanes().size());
     }
     const TaskId place = edit_.Append({.recorded_start = host.recorded_start,
                                        .name = host.name,
-                                       .lane = thread->second.lane,
+                                       .lane = meeting.lane,
                                        .step = host.step,
                                        .kind = TaskKind::kDelay});
-    for (const auto& [lane, t] : awaited) {
-      Met& met = thread->second.met[lane.index()];
-      const bool same = met.work == t;
-      if (!same) edit_.AddEdge(t, place);
-      met.work = t;
-      // What was launched behind an earlier wait and is behind this one, too, is still the first.
-      const bool passed = met.place != nullptr && met.launched <= place_[wait.index()];
-      if (!same || passed) FindNext(wait, met);
-      if (met.place != nullptr) *met.place = place;
+    std::ranges::sort(awaited.news);
+    awaited.news.erase(std::unique(awaited.news.begin(), awaited.news.end()), awaited.news.end());
+    for (const LaneId lane : awaited.news) {
+      const TaskId work = awaited.last.at(lane);
+      if (meeting.met[lane.index()].work == work) continue;
+      edit_.AddEdge(work, place);
+      FindNext(wait, meeting, lane, work);
     }
+    awaited.news.clear();
+    // What was launched behind an earlier wait and is behind this one, too, is still the first.
+    while (!meeting.launches.empty() && meeting.launches.begin()->first <= place_[wait.index()]) {
+      const LaneId lane = meeting.launches.begin()->second;
+      FindNext(wait, meeting, lane, meeting.met[lane.index()].work);
+    }
+    meeting.place = place;
   }
 
-  void FindNext(TaskId wait, Met& met) {
-    const TaskId next = LaunchedBehind(wait, met.work);
-    met.place = next.valid() ? &behind_[next] : nullptr;
-    if (next.valid()) met.launched = place_[edit_.LaunchOf(next).index()];
+  // Of a stream of which `work` is awaited now.
+  void FindNext(TaskId wait, Meeting& meeting, LaneId lane, TaskId work) {
+    Met& met = meeting.met[lane.index()];
+    StandBehind(meeting, met);
+    if (met.next.valid()) meeting.launches.erase({PlaceOfLaunch(met.next), lane});
+    Await(wait, work, met);
+    if (met.next.valid()) meeting.launches.emplace(PlaceOfLaunch(met.next), lane);
   }
+
+  // The waits of a thread in turn. Nothing before what was launched behind an earlier one was
+  // launched behind this one: who looks for it goes over a stream once.
+  void Await(TaskId wait, TaskId work, Met& met) const {
+    const bool later = met.work.valid() && place_[met.work.index()] <= place_[work.index()];
+    met.work = work;
+    if (later && !met.next.valid()) return;
+    const bool ahead = later && place_[met.next.index()] > place_[work.index()];
+    met.next = LaunchedBehind(wait, ahead ? graph().task(met.next).lane_prev : work);
+  }
+
+  void StandBehind(const Meeting& meeting, const Met& met) {
+    if (met.next.valid()) behind_[met.next] = meeting.place;
+  }
+
+  uint32_t PlaceOfLaunch(TaskId work) const { return place_[edit_.LaunchOf(work).index()]; }
 
   // The first work behind `t` on its stream that was launched behind `wait` on its thread.
   TaskId LaunchedBehind(TaskId wait, TaskId t) const {
@@ -196,6 +228,7 @@ class NoSync {
       return e.rule == Rule::kHostWait && gone_[e.to.index()];
     });
     const std::set<ScopeId> readers = Readers();
+    std::vector<TaskId> calls;
     for (size_t i = 0; i < gone_.size(); ++i) {
       if (!gone_[i]) continue;
       TaskId t(i);
@@ -209,9 +242,9 @@ class NoSync {
       (uses_.UseOf(t) == WaitUse::kSteers ? steering_ : taken_)
           .Add(graph(), t, std::move(site), time, first);
       // The copy that brings the value stays, its call with it; so does what the program does next.
-      if (copies) continue;
-      edit_.RemoveButGap({&t, 1});
+      if (!copies) calls.push_back(t);
     }
+    edit_.RemoveButGap(calls);
   }
 
   static std::string Join(const std::vector<std::string>& lines) {
@@ -252,7 +285,8 @@ class NoSync {
   std::vector<bool> gone_;       // by task: a wait that goes
   std::vector<uint32_t> place_;  // by task: on its lane
   std::map<LaneId, Meeting> meeting_;
-  std::map<TaskId, TaskId> behind_;  // work and the last place that it comes behind
+  std::map<std::pair<LaneId, LaneId>, Met> met_;  // where few meet, by thread and stream
+  std::map<TaskId, TaskId> behind_;               // work and the last place that it comes behind
   SiteList kept_, taken_, steering_;
 };
 
