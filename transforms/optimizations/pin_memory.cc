@@ -209,12 +209,25 @@ class PinMemory {
       return;
     }
     if (before.valid()) edit_.AddEdge(before, c.copy, {});
-    for (TaskId t = c.call.valid() ? graph().task(c.call).lane_next : TaskId::None(); t.valid();
-         t = graph().task(t).lane_next) {
-      if (!waits_[t.index()] || graph().task(t).removed) continue;
-      edit_.AddEdge(c.copy, t, {}, Rule::kTransform, Anchor::kEnd, Anchor::kEnd);
-      break;
+    const TaskId wait = c.call.valid() ? WaitBehind(c.call) : TaskId::None();
+    if (wait.valid()) {
+      edit_.AddEdge(c.copy, wait, {}, Rule::kTransform, Anchor::kEnd, Anchor::kEnd);
     }
+  }
+
+  // The next call of the thread that waits for the GPU. What lies before it is noted, so that many
+  // questions go over a thread once.
+  TaskId WaitBehind(TaskId call) {
+    for (size_t i = behind_.size(); i < waits_.size(); ++i) behind_.emplace_back(i);
+    std::vector<TaskId> passed;
+    TaskId t = call;
+    do {
+      passed.push_back(t);
+      const TaskId known = behind_[t.index()];
+      t = known == t ? graph().task(t).lane_next : known;
+    } while (t.valid() && (!waits_[t.index()] || graph().task(t).removed));
+    for (const TaskId before : passed) behind_[before.index()] = t;
+    return t;
   }
 
   // Which copies this is about, largest first: a program has others, and some are pinned already.
@@ -280,7 +293,9 @@ class PinMemory {
   const Params& params_;
   Editor& edit_;
   std::vector<PageableCopy> copies_;
-  std::vector<bool> waits_;                           // by task: it waits for the GPU
+  std::vector<bool> waits_;  // by task: it waits for the GPU
+  std::vector<TaskId>
+      behind_;  // by task: where the next that waits is sought, itself where unknown
   std::vector<std::pair<TaskId, TaskId>> unblocked_;  // copy, its call
   std::map<std::pair<int32_t, CopyWay>, LaneId> lanes_;
   LinkRate link_;
