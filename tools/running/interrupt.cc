@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <thread>
 #include <utility>
 
 #include "trace/bytes/atomic_file.h"
@@ -16,6 +17,7 @@ namespace {
 // What a handler can reach is global.
 std::atomic<InterruptNote*> interrupt_note = nullptr;
 std::atomic<const std::string*> interrupt_line = nullptr;
+std::atomic<int> handlers = 0;  // that run
 
 void WriteInHandler(std::string_view text) {
   while (!text.empty()) {
@@ -37,7 +39,9 @@ void WriteCountInHandler(size_t count) {
 
 extern "C" void OnInterrupt(int signal) {
   const int error = errno;  // of whom it interrupts
+  ++handlers;
   if (signal != SIGHUP && InterruptNote::Stop()) {
+    --handlers;
     errno = error;
     return;
   }
@@ -48,6 +52,7 @@ extern "C" void OnInterrupt(int signal) {
 }
 
 extern "C" void OnEnd(int /*signal*/) {
+  ++handlers;
   AtomicFile::UnlinkTemporary();
   _exit(0);
 }
@@ -60,6 +65,10 @@ void InstallInterruptHandler() {
     // Whoever started the process in the background wants it left alone.
     if (std::signal(signal, OnInterrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
+}
+
+void AwaitHandlers() {
+  while (handlers.load() != 0) std::this_thread::yield();
 }
 
 void EndWithInterrupt() {
@@ -86,7 +95,10 @@ InterruptNote::InterruptNote(InterruptTexts texts) : stopping_(std::move(texts.s
   interrupt_note.store(this);
 }
 
-InterruptNote::~InterruptNote() { interrupt_note.store(nullptr); }
+InterruptNote::~InterruptNote() {
+  interrupt_note.store(nullptr);
+  AwaitHandlers();
+}
 
 bool InterruptNote::Stop() {
   InterruptNote* of = interrupt_note.load();

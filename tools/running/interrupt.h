@@ -12,8 +12,8 @@
 
 namespace daydream {
 
-// Removes temporary files when the process is interrupted (HUP, INT, TERM), says what is lost, and
-// exits with 128 + n.
+// Removes temporary files when the process is interrupted (HUP, INT, TERM), says what
+// is lost, and exits with 128 + n.
 void InstallInterruptHandler();
 
 // From now on Ctrl-C is how this command ends: with exit code 0, at once and with nothing half
@@ -23,6 +23,10 @@ void EndWithInterrupt();
 // From now on this is said when the process is interrupted where no InterruptNote is; "" = nothing.
 // Keeps every line: a handler may be reading it.
 void SayWhenInterrupted(std::string line);
+
+// For who takes away what a handler reads, once no handler finds it any more: returns when none
+// that found it runs on another thread. Progress is told by a thread of its own, so there is one.
+void AwaitHandlers();
 
 struct InterruptTexts {
   std::string line;  // with how much is done for "{N}" and how much there is for "{ALL}"
