@@ -152,12 +152,12 @@ const std::map<std::string, std::map<std::string, std::set<std::string>>>& MayIn
       {"tools",
        {{"", {"commands", "running"}},  // the list of commands
         {"running", {}},
-        {"input", {}},
+        {"input", {"running"}},
         {"pages", {}},
         {"record", {"input"}},
         {"output", {"input", "running"}},
         {"sweep", {}},
-        {"tour", {"input"}},
+        {"tour", {"input", "running"}},
         {"commands", {"input", "output", "pages", "record", "running", "sweep", "tour"}}}},
   };
   return rules;

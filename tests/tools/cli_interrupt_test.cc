@@ -1,7 +1,9 @@
 // What Ctrl-C and SIGTERM leave, and what is said then.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 
@@ -172,6 +174,66 @@ TEST_F(Interrupts, OneAnswerSaysWhatWasInterruptedAndThatNothingWasWritten) {
       EXPECT_NE(access(Path("result").c_str(), F_OK), 0);
     }
   }
+}
+
+// Folders of our own in $TMPDIR, which are there for a part of a second.
+class InterruptedFolders : public Interrupts {
+ protected:
+  void SetUp() override {
+    Interrupts::SetUp();
+    std::filesystem::create_directories(Path("tmp"));
+    setenv("TMPDIR", Path("tmp").c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("TMPDIR");
+    Interrupts::TearDown();
+  }
+  // Files in folders in $TMPDIR.
+  size_t Files() const {
+    size_t files = 0;
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator file(Path("tmp"), error), end;
+         !error && file != end; file.increment(error)) {
+      files += !file->is_directory(error);
+    }
+    return files;
+  }
+  int InterruptedWithFile(const std::vector<std::string>& words, int signal) const {
+    const pid_t pid = Start(words);
+    for (int i = 0; i < 100'000 && Files() == 0 && kill(pid, 0) == 0; ++i) usleep(100);
+    return Interrupt(pid, signal);
+  }
+};
+
+TEST_F(InterruptedFolders, ALessonLeavesNone) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // On a busy machine the lesson may be over before it is interrupted.
+    int exit = 0;
+    for (int tries = 0; tries < 20 && exit == 0; ++tries) {
+      exit = InterruptedWithFile({"tour", "A", "--answers"}, signal);
+    }
+    EXPECT_EQ(exit, 128 + signal);
+    EXPECT_TRUE(std::filesystem::is_empty(Path("tmp")));
+  }
+}
+
+// The program that exports is ended first, whether or not it wants to be.
+TEST_F(InterruptedFolders, AnExportOfAReportLeavesNone) {
+  Write("run.nsys-rep", "NVIDIA Tegra Profiler Report 2023@4@4@54-234433681190v0");
+  std::filesystem::create_directories(Path("bin"));
+  const std::string path = getenv("PATH");
+  setenv("PATH", (Path("bin") + ":" + path).c_str(), 1);
+  for (const std::string ends : {"", "trap '' TERM\n"}) {
+    Write("bin/nsys",
+          "#!/bin/sh\necho $$ > " + Path("pid") + "\n" + ends +
+              "while :; do mkdir \"$5.parts\" 2> /dev/null; : > \"$5.parts/a\"; done\n");
+    ASSERT_EQ(chmod(Path("bin/nsys").c_str(), 0755), 0);
+    EXPECT_EQ(InterruptedWithFile({"info", Path("run.nsys-rep"), "--convert"}, SIGTERM),
+              128 + SIGTERM);
+    EXPECT_TRUE(std::filesystem::is_empty(Path("tmp")));
+    EXPECT_NE(kill(std::stoi(ReadAll(Path("pid"))), 0), 0) << "it writes on";
+  }
+  setenv("PATH", path.c_str(), 1);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "base/shell_word.h"
@@ -30,22 +31,20 @@ absl::Status CannotExport(const std::string& report, std::string what, std::stri
                                                      .fix = std::move(fix)});
 }
 
-}  // namespace
-
-absl::StatusOr<TemporaryFolder> TemporaryFolder::Make() {
-  std::error_code error;
-  std::string name = (fs::temp_directory_path(error) / "daydream-XXXXXX").string();
-  if (error || mkdtemp(name.data()) == nullptr) {
-    return CannotExport(name, "no temporary folder can be made", std::strerror(errno),
-                        "set TMPDIR to a folder with room for the export");
+// What waitpid() tells of a child that writes into a temporary folder.
+int Await(pid_t child) {
+  TemporaryFolder::SetWriter(child);
+  siginfo_t ended{};
+  while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
-  return TemporaryFolder(name);
+  TemporaryFolder::SetWriter(0);  // from here on its number may be that of another
+  int state = 0;
+  while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
+  }
+  return state;
 }
 
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code error;
-  if (!path_.empty()) fs::remove_all(path_, error);
-}
+}  // namespace
 
 bool IsReport(const std::string& path) {
   if (path == "-") return false;
@@ -84,9 +83,7 @@ absl::StatusOr<std::string> ExportReport(const std::string& report, const Tempor
     return CannotExport(report, "--convert needs nsys, which cannot be run", std::strerror(error),
                         "add the folder of nsys to the PATH, or export on the machine that has it");
   }
-  int state = 0;
-  while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
-  }
+  const int state = Await(child);
   if (WIFEXITED(state) && WEXITSTATUS(state) == 0 && fs::exists(output)) return output;
   const bool nothing = WIFEXITED(state) && WEXITSTATUS(state) == 0;
   return CannotExport(report, "nsys could not export this report",

@@ -1,29 +1,13 @@
 // --convert: reports of Nsight Systems, exported by its own program.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "base/status.h"
+#include "tools/running/temporary_folder.h"
 #include "tools/session.h"
 
 namespace daydream {
-
-// A folder of our own that is gone with this object.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<TemporaryFolder> Make();
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::move(other.path_)) {
-    other.path_.clear();
-  }
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder();
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  std::filesystem::path path_;
-};
 
 // Whether the file begins like a report. False when it cannot be read.
 bool IsReport(const std::string& path);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "tools/running/temporary_folder.h"
 #include "trace/bytes/atomic_file.h"
 
 namespace daydream {
@@ -37,6 +38,11 @@ void WriteCountInHandler(size_t count) {
   WriteInHandler({digits.data() + begin, digits.size() - begin});
 }
 
+void RemoveWhatIsTemporary() {
+  AtomicFile::UnlinkTemporary();
+  TemporaryFolder::RemoveAll();
+}
+
 extern "C" void OnInterrupt(int signal) {
   const int error = errno;  // of whom it interrupts
   ++handlers;
@@ -47,13 +53,13 @@ extern "C" void OnInterrupt(int signal) {
   }
   const std::string* line = interrupt_line.load();
   if (!InterruptNote::Write() && line != nullptr) WriteInHandler(*line);
-  AtomicFile::UnlinkTemporary();
+  RemoveWhatIsTemporary();
   _exit(128 + signal);
 }
 
 extern "C" void OnEnd(int /*signal*/) {
   ++handlers;
-  AtomicFile::UnlinkTemporary();
+  RemoveWhatIsTemporary();
   _exit(0);
 }
 

@@ -12,7 +12,7 @@
 
 namespace daydream {
 
-// Removes temporary files when the process is interrupted (HUP, INT, TERM), says what
+// Removes temporary files and folders when the process is interrupted (HUP, INT, TERM), says what
 // is lost, and exits with 128 + n.
 void InstallInterruptHandler();
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "tools/command.h"
-#include "tools/input/convert.h"
 #include "tools/input/json_path.h"
+#include "tools/running/temporary_folder.h"
 #include "tools/tour/terminal_text.h"
 #include "trace/ddtrace/writer.h"
 
