@@ -87,8 +87,9 @@ BegunScenario::BegunScenario(std::span<const Application> scenario, GraphCopies&
 // Some end has no column, or may turn out to need edits, which those say that change gaps.
 bool BegunScenario::NeedsGraphs(size_t application) const {
   const auto gaps = [](const Application& a) { return a.transform->ends == AtEnds::kGaps; };
-  return std::ranges::any_of(scenario_.subspan(application), gaps) ||
-         std::ranges::any_of(OpenSpecs(scenario_[application]), [&](const ParamSpec* spec) {
+  const std::vector<const ParamSpec*> open = OpenSpecs(scenario_[application]);
+  return (!open.empty() && std::ranges::any_of(scenario_.subspan(application), gaps)) ||
+         std::ranges::any_of(open, [&](const ParamSpec* spec) {
            return !column_of_.contains({application, spec->name});
          });
 }

@@ -31,6 +31,7 @@ class TimeColumns {
     if (Has(t)) row_of_[t.index()] = kNone;
   }
   void AddTasksTo(std::vector<TaskId>& tasks) const;
+  bool any() const { return !row_of_.empty(); }
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;

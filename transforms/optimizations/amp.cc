@@ -121,11 +121,14 @@ class Amp {
         twice_(Everywhere(2)) {}
 
   absl::Status Run() {
-    // What host costs and the sums of kernels are of.
-    edit_.NeedEditsWhereOthers(
-        [](const Task& t) { return IsHost(t.kind) || t.kind == TaskKind::kKernel; });
-    const HostCosts costs = MeasureHostCosts(graph());  // before the edits
-    works_.SumTimes([&](TaskId t) { return rules_.Of(t).rule == Autocast::kMatrix; });
+    edit_.NeedEditsWhereOthers([](const Task& t) { return IsHost(t.kind); });  // of host costs
+    const HostCosts costs = MeasureHostCosts(graph());                         // before the edits
+    works_.SumTimes([&](TaskId t) {
+      if (rules_.Of(t).rule != Autocast::kMatrix) return false;
+      auto& longer = longer_.try_emplace(works_.Of(t).scope, floors_.size()).first->second;
+      edit_.AddLongerAtEnds(t, /*with_gap=*/false, longer);
+      return true;
+    });
     for (size_t lane = 0; lane < graph().lanes().size(); ++lane) {
       if (graph().lanes()[lane].lane.kind == LaneKind::kStream) Walk(LaneId(lane));
     }
@@ -282,8 +285,7 @@ class Amp {
   const Number& Param(std::string_view name) {
     const auto [known, first] = numbers_.try_emplace(name);
     if (first) {
-      const auto there = [&](const EndView& at) { return at.params()[name]; };
-      known->second = {params_[name], edit_.AtEnds(there)};
+      known->second = {params_[name], edit_.AtEnds([&](EndView at) { return at.params()[name]; })};
     }
     return known->second;
   }
@@ -319,12 +321,18 @@ class Amp {
       if (OpWorkTable::Op op = works_.Of(t); op.work != nullptr && !op.work->products.empty()) {
         // TF32 and 16 bit differ by their rates, and a kernel by as much from the model in one as
         // in the other: both run on tensor cores. From the vector units it is another kernel.
-        const double time = static_cast<double>(works_.TimeOf(op.scope).ns);
+        const Duration time = works_.TimeOf(op.scope);
         const FormatTimes& formats = TimesOf(*op.work, *spec, now, format);
-        gain = Each(now == DType::kTf32 ? Everywhere(1) : Param("shape_exponent"), [&](double own) {
-          const double then = InFormatNs(formats, time, own);
-          return then > 0 ? time / then : 1;
-        });
+        const auto gain_of = [&](double own, Duration took) {
+          const double ns = static_cast<double>(took.ns), then = InFormatNs(formats, ns, own);
+          return then > 0 ? ns / then : 1;
+        };
+        const Number own = now == DType::kTf32 ? Everywhere(1) : Param("shape_exponent");
+        gain = Each(own, [&](double value) { return gain_of(value, time); });
+        const std::vector<Duration>& longer = longer_[op.scope];
+        for (size_t e = 0; e < gain.at_ends.size(); ++e) {
+          if (longer[e] != Duration{}) gain.at_ends[e] = gain_of(own.at_ends[e], time + longer[e]);
+        }
         ++tally_.shaped;
       } else {
         const bool tensor = now == DType::kTf32 && !IsOfConvolution(graph(), t, p.traits.kind);
@@ -425,6 +433,7 @@ class Amp {
   Editor& edit_;
   PrecisionRules rules_;
   OpWorkTable works_;
+  absl::flat_hash_map<ScopeId, std::vector<Duration>> longer_;  // at ends: what an op takes more
   std::map<std::tuple<const OpWork*, const DeviceSpec*, DType, DType>, FormatTimes> format_times_;
   OpShapes shapes_;
   CastPlaces casts_;

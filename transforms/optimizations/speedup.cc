@@ -23,6 +23,32 @@ constexpr ParamSpec kSpeedupParams[] = {
      .source = "chosen by the user"},
 };
 
+void Shorten(std::span<const TaskId> tasks, const Params& params, Editor& edit) {
+  const double factor = 1 / params["by"];
+  const std::vector<double> at_ends =
+      edit.AtEnds([](const EndView& at) { return 1 / at.params()["by"]; });
+  if (at_ends.empty()) edit.Scale(tasks, factor);
+  for (TaskId t : at_ends.empty() ? std::span<const TaskId>() : tasks) {
+    const auto times =
+        edit.AtEnds([&](const EndView& at) { return at.DurationOf(t).Scaled(at_ends[at.end]); });
+    edit.Scale({&t, 1}, factor);
+    edit.SetAtEnds(t, times);
+  }
+  for (TaskId t : tasks) {
+    // Between host tasks the gap is host work, between GPU tasks it is latency.
+    if (!IsHost(edit.graph().task(t).kind)) continue;
+    const auto shorter = [](Duration gap, double by) {
+      return gap > Duration{} ? gap.Scaled(by) : gap;
+    };
+    const Duration gap = edit.graph().task(t).gap;
+    const auto gaps = edit.AtEnds([&](const EndView& at) {
+      return shorter(at.columns.gaps.Of(at.end, t, gap), at_ends[at.end]);
+    });
+    if (factor != 1 && gap > Duration{}) edit.SetGap(t, shorter(gap, factor));
+    if (gaps != std::vector(gaps.size(), gap)) edit.SetGapAtEnds(t, gaps);
+  }
+}
+
 absl::Status RunSpeedup(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(Selector selector, Selector::CompileFor(edit.graph(), params.text("select")));
   if (std::string note = NoteOnBareWord(params.text("select")); !note.empty()) {
@@ -31,15 +57,8 @@ absl::Status RunSpeedup(const Params& params, Editor& edit) {
   std::vector<TaskId> tasks = selector.Select(edit.graph());
   edit.BeginCause(
       fmt::format("{} runs {} faster", selector.text(), FormatValue(params["by"], Unit::kFactor)));
-  edit.Scale(tasks, 1 / params["by"]);
+  Shorten(tasks, params, edit);
   if (params["by"] == 1) return absl::OkStatus();
-  for (TaskId t : tasks) {
-    const Task& task = edit.graph().task(t);
-    // Between host tasks the gap is host work, between GPU tasks it is latency.
-    if (IsHost(task.kind) && task.gap > Duration{}) {
-      edit.SetGap(t, task.gap.Scaled(1 / params["by"]));
-    }
-  }
   if (tasks.empty()) {
     edit.changes().notes.push_back(fmt::format("no task matches {}", selector.text()));
   }
@@ -53,6 +72,7 @@ constinit const Transform kSpeedup = {
     .summary = "The selected tasks run faster",
     .params = kSpeedupParams,
     .stated_by_user = true,
+    .ends = AtEnds::kGaps,  // of `by`, which rows of a sweep differ in (report/predict/told_rows.h)
     .apply = &RunSpeedup,
     .model =
         "Divides the duration of every selected task by the factor; for host tasks also the "
