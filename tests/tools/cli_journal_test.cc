@@ -102,7 +102,13 @@ TEST_F(Journals, IntervalsBetweenNeighboursSaySoAndAreTheSameInShards) {
   EXPECT_THAT(Run(ask + "table").out,
               HasSubstr(fmt::format("  {} of {} intervals lie between those of neighbours that",
                                     between, all["rows"].size())));
+  EXPECT_THAT(Run(ask + "md").out, HasSubstr(fmt::format("\n{} of {} intervals lie between",
+                                                         between, all["rows"].size())));
   const std::string whole = Run(ask + "csv --jobs 1").out;
+  EXPECT_THAT(whole.substr(0, whole.find('\n')), testing::EndsWith(",error,interval_between"));
+  size_t marked = 0;
+  for (size_t at = 0; (at = whole.find(",1\n", at)) != std::string::npos; ++at) ++marked;
+  EXPECT_EQ(marked, between);
   EXPECT_EQ(Run(ask + "csv --jobs 3").out, whole);
   for (const char* part : {"1", "2"}) {
     Run(ask + "csv --journal " + Path(part) + " --shard " + part + "/2");

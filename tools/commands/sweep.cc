@@ -412,7 +412,7 @@ const Command kSweepCommand = {
 Each row is what whatif says about that scenario; ranks of a folder are played together. A row
 that cannot be predicted carries its error and does not stop the others. Of 64 values or more
 of the last parameter that only set times, most intervals are not played: they lie between those
-of neighbours, and say so in JSON ("interval_between"; docs/decisions/019 has how far off).
+of neighbours, and say so in JSON and CSV (interval_between; docs/decisions/019 has how far off).
 
 Ctrl-C leaves the rows that are done; again, it ends at once. With --journal they are in the
 journal, and a sweep that was killed goes on where it was. --shard splits it for job

@@ -196,11 +196,16 @@ bool IsMatrix(const std::vector<SweepAxis>& axes) {
 }
 
 // Whose intervals were not played.
-std::string BetweenLine(std::span<const SweepRow* const> rows) {
+std::string BetweenText(std::span<const SweepRow* const> rows) {
   const auto between = std::ranges::count_if(rows, [](const SweepRow* r) { return r->between; });
   if (between == 0) return "";
-  return Wrapped(fmt::format("{} of {} intervals lie between those of neighbours that were played",
-                             FormatCount(static_cast<size_t>(between)), FormatCount(rows.size())));
+  return fmt::format("{} of {} intervals lie between those of neighbours that were played",
+                     FormatCount(static_cast<size_t>(between)), FormatCount(rows.size()));
+}
+
+std::string BetweenLine(std::span<const SweepRow* const> rows) {
+  const std::string text = BetweenText(rows);
+  return text.empty() ? "" : Wrapped(text);
 }
 
 std::string Best(const SweepResult& result, size_t sweep, TimeUnit wish) {
@@ -261,10 +266,11 @@ std::string SweepMarkdown(const SweepResult& result, const Session& session) {
   const TimeUnit wish = session.unit();
   std::string out = FindingsMarkdown(result.head.findings);
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {
+    const std::vector<const SweepRow*> rows = RowsOf(result, sweep);
     out += fmt::format(
         "{}{}", sweep == 0 ? "" : "\n",
-        LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep], Errors::kInRow, wish)
-            .Markdown());
+        LongTable(result, rows, result.plan.axes[sweep], Errors::kInRow, wish).Markdown());
+    if (const std::string text = BetweenText(rows); !text.empty()) out += "\n" + text + "\n";
   }
   if (result.pareto.empty()) return out;
   return out +
@@ -364,6 +370,9 @@ std::string SweepCsv(const SweepResult& result) {
   out +=
       ",baseline_ns,step_ns,low_ns,high_ns,speedup,throughput_gain,bound,confidence,"
       "memory_change_bytes,left_out,error";
+  // Where some were not played.
+  const bool between = std::ranges::any_of(result.rows, &SweepRow::between);
+  if (between) out += ",interval_between";
   out += result.front.empty() ? "\n" : ",pareto\n";
   for (const SweepRow& r : result.rows) {
     const SweepPoint& point = result.plan.points[r.index];
@@ -388,6 +397,7 @@ std::string SweepCsv(const SweepResult& result) {
                        ok ? Name(r.confidence) : "",
                        r.memory.has_value() ? fmt::format("{}", *r.memory) : "",
                        CsvField(r.left_out), r.code);
+    if (between) out += r.between ? ",1" : ",0";
     if (!result.front.empty()) out += result.front[&r - result.rows.data()] ? ",1" : ",0";
     out += "\n";
   }
