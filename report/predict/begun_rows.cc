@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "report/predict/merge_changes.h"
+#include "report/predict/settings.h"
+
 namespace daydream {
 namespace {
 
@@ -21,6 +24,22 @@ std::string KeyOfBegun(std::span<const Application> list, EditNotes notes) {
 }
 
 }  // namespace
+
+void Noted::Add(const Application& application, const Graph& graph, Applied* applied,
+                bool limits_hold) {
+  if (applied == nullptr) {
+    left_out.push_back(SpelledAs(application));
+    return;
+  }
+  trail.Follow(*application.transform, graph, applied->changes);
+  Merge(changes, applied->changes);
+  bound |= applied->bound && !limits_hold;
+  journals.push_back({.opt = std::string(application.transform->name),
+                      .causes = std::move(applied->causes),
+                      .edits = std::move(applied->edits),
+                      .edge_edits = std::move(applied->edge_edits),
+                      .stated_by_user = application.transform->stated_by_user});
+}
 
 BegunRows::BegunRows(size_t tasks) : most_(kBegunTasks / std::max<size_t>(tasks, 1)) {}
 

@@ -14,9 +14,22 @@
 #include "report/predict/graph_copies.h"
 #include "transforms/analysis/memory_profile.h"
 #include "transforms/core/editor.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
+
+// What is written down of applications.
+struct Noted {
+  std::vector<std::string>& left_out;
+  Changes& changes;
+  bool& bound;
+  std::vector<CauseJournal>& journals;
+  MemoryTrail& trail;
+
+  // What the next one did to `graph`; null: nothing. `limits_hold`: WhatIfOptions::limits_hold.
+  void Add(const Application& application, const Graph& graph, Applied* applied, bool limits_hold);
+};
 
 class BegunRows {
  public:
@@ -28,6 +41,8 @@ class BegunRows {
     bool bound = false;
     std::vector<CauseJournal> journals = {};
     MemoryTrail trail;
+
+    Noted noted() { return {left_out, changes, bound, journals, trail}; }
   };
 
   // `tasks`: of the recorded graph.

@@ -4,13 +4,11 @@
 #include <cmath>
 
 #include "costmodel/device.h"
-#include "graph/retimed.h"
 #include "report/parallel.h"
 #include "report/predict/capacity.h"
 #include "report/predict/check_steps.h"
 #include "report/predict/intervals.h"
 #include "report/predict/kernel_time.h"
-#include "report/predict/merge_changes.h"
 #include "report/predict/model_errors.h"
 #include "report/predict/most_saved.h"
 #include "report/predict/open_ends.h"
@@ -21,6 +19,7 @@
 #include "report/predict/unchanged.h"
 #include "report/predict/unchecked.h"
 #include "report/predict/wanted.h"
+#include "report/predict/whole_work.h"
 #include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -53,11 +52,13 @@ struct Outcome {
 class Predictor {
  public:
   Predictor(const Baseline& base, const ReplayCheck& replay,
-            const std::vector<Application>& scenario, const WhatIfOptions& options)
+            const std::vector<Application>& scenario, const WhatIfOptions& options,
+            const BegunRows::Begun* told)
       : base_(base),
         replay_(replay),
         scenario_(scenario),
         options_(options),
+        told_(told),
         wanted_(scenario, replay, options),
         trail_(base.memory),
         begun_(scenario, *base.copies, options.intervals && !options.kernel_time) {}
@@ -141,10 +142,13 @@ class Predictor {
   }
 
   absl::StatusOr<Outcome> Play() {
-    const auto begin = CommonBegin();
-    const auto begun = begin.empty() ? nullptr : base_.begun->Find(begin, wanted_.Notes());
-    GraphCopies::Copy copy = begun ? base_.copies->MakeOf(*begun->graph) : base_.copies->Make();
-    Graph& graph = *copy;
+    const auto begin = told_ != nullptr ? std::span(scenario_) : CommonBegin();
+    std::shared_ptr<const BegunRows::Begun> kept;
+    if (told_ == nullptr && !begin.empty()) kept = base_.begun->Find(begin, wanted_.Notes());
+    const BegunRows::Begun* const begun = told_ != nullptr ? told_ : kept.get();
+    GraphCopies::Copy copy = kept ? base_.copies->MakeOf(*kept->graph) : GraphCopies::Copy();
+    if (begun == nullptr) copy = base_.copies->Make();
+    Graph& graph = told_ != nullptr ? *told_->graph : *copy;
     Outcome out{std::move(copy), graph};
     if (begun) {
       p_.left_out = begun->left_out, p_.changes = begun->changes, p_.bound = begun->bound;
@@ -155,20 +159,11 @@ class Predictor {
     // A limit only takes work away: a step that comes out longer (its border moves) is no worse.
     auto note_one = [&](const Application& a, Applied* applied) -> absl::Status {
       if (options_.intervals) begun_.Keep(a, graph, applied != nullptr);
-      if (applied == nullptr) {
-        p_.left_out.push_back(SpelledAs(a));
-        return absl::OkStatus();
-      }
-      trail_.Follow(*a.transform, out.graph, applied->changes);
-      Merge(p_.changes, applied->changes);
-      p_.bound |= applied->bound && !options_.limits_hold;
+      Noted{p_.left_out, p_.changes, p_.bound, out.journals, trail_}.Add(a, graph, applied,
+                                                                         options_.limits_hold);
+      if (applied == nullptr) return absl::OkStatus();
       // A model that says of itself that it reaches too little may well make the step longer.
       bound_last = a.transform->bound && a.transform->file == nullptr;
-      out.journals.push_back({.opt = std::string(a.transform->name),
-                              .causes = std::move(applied->causes),
-                              .edits = std::move(applied->edits),
-                              .edge_edits = std::move(applied->edge_edits),
-                              .stated_by_user = a.transform->stated_by_user});
       if (options_.kernel_time) NoteKernelTime(graph, base_.step, out.journals.back().opt, p_);
       if (&a != &begun_.noted().back() && !applied->bound && AnyBound()) {
         DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
@@ -188,9 +183,8 @@ class Predictor {
     if (!done.ok() && (out.journals.empty() || DiagnosticOf(done).code != "E0601")) return done;
     if (graph.structure() != GraphCopies::kStructure) {
       out.own = std::make_unique<Replays>(graph);
-    } else if (options_.retimed) {
-      p_.retimed_by = RetimedBy(*base_.graph, graph);
     }
+    if (options_.work) p_.work = WorkOf(*base_.graph, graph);
     if (graph.wiring() == 0) graph.ShareFacts(std::make_shared<GraphFacts>());
     out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
     DD_RETURN_IF_ERROR(FindStep(out));
@@ -220,11 +214,13 @@ class Predictor {
     const bool quick = !wanted_.Path(p_.steps) && !options_.kernel_time;
     // The step may be all that is asked: then no plan pays.
     const bool once = quick && out.own != nullptr && (options_.least_saved || !options_.intervals);
-    if (quick && once && wanted_.brief()) {
-      if (auto played = base_.shapes->Play(graph)) {
+    // Rows with intervals need more than the step, and have causes in common.
+    if (options_.row && out.own != nullptr) {
+      auto played = base_.shapes->Play(graph);
+      if (played.has_value()) out.shape = std::move(played->shape);
+      if (played.has_value() && once && wanted_.brief()) {
         p_.step = point_ = played->step;
         p_.steps = CountedPeriods(graph, std::move(played->periods));
-        out.shape = std::move(played->shape);
         return absl::OkStatus();
       }
     }
@@ -286,9 +282,9 @@ class Predictor {
                                  .step_after = p_.step,
                                  .journals = out.journals,
                                  .copies = base_.copies.get(),
-                                 .by_opt = wanted_.brief()};
+                                 .by_opt = options_.row};
     CauseGames* games = out.shape != nullptr ? &out.shape->games : nullptr;
-    if (wanted_.brief() && out.own == nullptr) games = &base_.shapes->of_recorded();
+    if (options_.row && out.own == nullptr) games = &base_.shapes->of_recorded();
     p_.causes = games != nullptr ? games->Share(question) : ShareByCause(question);
     if (!TellsWhy()) return;
     std::vector<Limiter> limiters = PathByLimiter(out.graph, *out.path);
@@ -475,6 +471,7 @@ class Predictor {
   const ReplayCheck& replay_;
   const std::vector<Application>& scenario_;
   const WhatIfOptions& options_;
+  const BegunRows::Begun* const told_;  // after all of the scenario; null: it has to be applied
   const Wanted wanted_;
   Prediction p_;
   MemoryTrail trail_;
@@ -492,8 +489,9 @@ class Predictor {
 }  // namespace
 
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,
-                   const std::vector<Application>& scenario, const WhatIfOptions& options) {
-  return Predictor(base, replay, scenario, options).Run();
+                   const std::vector<Application>& scenario, const WhatIfOptions& options,
+                   const BegunRows::Begun* told) {
+  return Predictor(base, replay, scenario, options, told).Run();
 }
 
 }  // namespace daydream

@@ -55,7 +55,10 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay);
 // A condition where loader workers that kept up with the recorded step may not with this one.
 void AskMoreOfWorkers(const Baseline& base, Prediction& p);
 
+// `told`: what all of the scenario made of the recorded graph, and a graph that this may work on;
+// null: it is applied. A row without its interval only (WhatIfOptions::row).
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,
-                   const std::vector<Application>& scenario, const WhatIfOptions& options);
+                   const std::vector<Application>& scenario, const WhatIfOptions& options,
+                   const BegunRows::Begun* told = nullptr);
 
 }  // namespace daydream

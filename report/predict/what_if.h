@@ -92,6 +92,13 @@ std::string_view Name(Confidence c);
 // Steps that handle `samples` times the examples compare by the example only.
 std::string ThroughputNote(double samples, Duration step, double gain);
 
+// What all tasks together take, to compare with outcomes that differ from this one in times alone.
+struct WholeWork {
+  // The same number for all of them (NumberOfShape()); 0: they are of the recorded graph's.
+  uint64_t shape = 0;
+  Duration time;  // but for what is the same in all of them
+};
+
 struct Prediction {
   std::string name;               // "baseline", "amp + fuse"
   std::vector<std::string> opts;  // "amp", "fuse"
@@ -137,9 +144,8 @@ struct Prediction {
   // What it can save at the most of the recorded step (report/predict/most_saved.h): of predictions
   // that save less than was asked for. Not known: Duration::Max().
   Duration can_save = Duration::Max();
-  // What all tasks together take less (negative) or more, where nothing but times was set. Only
-  // where it was asked for (WhatIfOptions::retimed).
-  std::optional<Duration> retimed_by;
+  // Only where it was asked for (WhatIfOptions::work).
+  std::optional<WholeWork> work;
   BoundBy path;     // critical path per step, by resource
   Changes changes;  // of all applications together; notes and warnings in it too
 };
@@ -163,7 +169,7 @@ struct WhatIfOptions {
   // Somebody reads Prediction::path. Without, none is looked for where sums tell that the host
   // bounds the step (report/predict/host_bound.h).
   bool path = true;
-  bool retimed = false;  // fill Prediction::retimed_by
+  bool work = false;  // fill Prediction::work
   // Nothing else is read than what a row of a sweep holds: no causes, notes and reasons. Without
   // intervals, models are then asked only where they may make the word low.
   bool row = false;

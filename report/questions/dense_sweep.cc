@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace daydream {
 namespace {
@@ -22,21 +24,21 @@ using Ends = std::array<double, 4>;
 // None where there is no interval to lie between.
 std::optional<Ends> EndsOf(const PlayedRow& p) {
   const SweepRow& row = p.row;
-  if (!row.code.empty() || row.bound || row.step <= Duration{} || !p.retimed_by) return {};
+  if (!row.code.empty() || row.bound || row.step <= Duration{} || !p.work) return {};
   if (!row.low || !row.high || !row.least_speedup || !row.most_speedup) return {};
   const double step = row.step.seconds();
   return Ends{row.low->seconds() / step, row.high->seconds() / step, *row.least_speedup * step,
               *row.most_speedup * step};
 }
 
-// Where `at` lies from `a`, 0, to `b`, 1; none: outside.
+// Where `at` lies from `a`, 0, to `b`, 1; none: outside, or it is of another shape.
 std::optional<double> PlaceOf(const PlayedRow& at, const PlayedRow& a, const PlayedRow& b) {
-  if (!at.retimed_by) return {};
+  if (!at.work || at.work->shape != a.work->shape || at.work->shape != b.work->shape) return {};
+  const Duration all = b.work->time - a.work->time, part = at.work->time - a.work->time;
   // Values so near that rounded times are the same.
-  if (at.retimed_by == a.retimed_by) return 0;
-  if (a.retimed_by == b.retimed_by) return {};
-  const double place = static_cast<double>((*at.retimed_by - *a.retimed_by).ns) /
-                       static_cast<double>((*b.retimed_by - *a.retimed_by).ns);
+  if (part == Duration{}) return 0;
+  if (all == Duration{}) return {};
+  const double place = static_cast<double>(part.ns) / static_cast<double>(all.ns);
   return place > 0 && place <= 1 ? std::optional(place) : std::nullopt;
 }
 
@@ -92,7 +94,14 @@ bool Continues(const SweepPoint& point, const SweepPoint& next) {
 DenseSweep::DenseSweep(const SweepRunner& runner, std::span<const SweepPoint> points,
                        std::span<const std::vector<Application>> scenarios)
     : runner_(runner), scenarios_(scenarios), line_of_(points.size(), kNone) {
-  if (!runner.intervals()) return;
+  FindLines(points);
+  std::vector<size_t> all(points.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  MakeGroups(all);
+}
+
+void DenseSweep::FindLines(std::span<const SweepPoint> points) {
+  if (!runner_.intervals()) return;
   for (size_t first = 0, end = 0; first < points.size(); first = end) {
     end = first + 1;
     while (end < points.size() && Continues(points[end - 1], points[end])) ++end;
@@ -106,6 +115,59 @@ DenseSweep::DenseSweep(const SweepRunner& runner, std::span<const SweepPoint> po
   if (!lines_.empty()) known_ = std::make_unique<Known[]>(points.size());
 }
 
+// Those that PlayQuick() will be asked for: all, or what may lie between others.
+void DenseSweep::MakeGroups(std::span<const size_t> rows) {
+  groups_.clear();
+  group_of_.assign(scenarios_.size(), kNone), nth_of_.assign(scenarios_.size(), kNone);
+  std::vector<size_t> group;
+  std::optional<size_t> place;  // where those of the group differ
+  for (size_t index : rows) {
+    if (runner_.intervals() && (line_of_[index] == kNone || IsApart(index))) continue;
+    const auto next =
+        group.empty() ? std::nullopt : PlaceOfTimes(scenarios_[group.front()], scenarios_[index]);
+    const bool fits = next && (!place || place == next) && group.size() < runner_.most_told();
+    if (!fits) AddGroup(std::exchange(group, {}));
+    place = fits ? next : std::nullopt;
+    group.push_back(index);
+  }
+  AddGroup(std::move(group));
+}
+
+void DenseSweep::AddGroup(std::vector<size_t> rows) {
+  constexpr size_t kFew = 3;  // to apply them together takes longer than one by itself
+  if (rows.size() < kFew) return;
+  for (size_t n = 0; n < rows.size(); ++n) {
+    group_of_[rows[n]] = static_cast<uint32_t>(groups_.size());
+    nth_of_[rows[n]] = static_cast<uint32_t>(n);
+  }
+  const size_t left = rows.size();
+  groups_.emplace_back(new Group{std::move(rows), left, {}, false, nullptr});
+}
+
+PlayedRow DenseSweep::PlayQuick(size_t index) {
+  if (group_of_[index] == kNone) return runner_.Play(index, scenarios_[index], false);
+  Group& group = *groups_[group_of_[index]];
+  std::shared_ptr<ToldRows> told;
+  {
+    std::lock_guard lock(group.mutex);
+    if (!group.made) {
+      std::vector<const std::vector<Application>*> rows;
+      for (size_t row : group.rows) rows.push_back(&scenarios_[row]);
+      group.told = runner_.Tell(rows);
+      group.made = true;
+    }
+    told = group.told;
+  }
+  if (told == nullptr) return runner_.Play(index, scenarios_[index], false);
+  return runner_.PlayTold(index, scenarios_[index], *told, nth_of_[index]);
+}
+
+bool DenseSweep::IsApart(size_t index) const {
+  const Line& line = lines_[line_of_[index]];
+  const size_t at = index - line.first;
+  return at % line.apart % (line.apart / 4) == 0 || at == line.size - 1;
+}
+
 const PlayedRow& DenseSweep::Play(size_t index) {
   Known& known = known_[index];
   std::lock_guard lock(known.mutex);
@@ -116,7 +178,7 @@ const PlayedRow& DenseSweep::Play(size_t index) {
 }
 
 SweepRow DenseSweep::Between(size_t index, const PlayedRow& before, const PlayedRow& behind) {
-  PlayedRow own = runner_.Play(index, scenarios_[index], false);
+  PlayedRow own = PlayQuick(index);
   SweepRow& row = own.row;
   const std::optional<double> place = PlaceOf(own, before, behind);
   const bool lower = row.confidence == Confidence::kLow && before.row.confidence != row.confidence;
@@ -142,7 +204,22 @@ bool DenseSweep::IsStraight(const Line& line, const Places& at) {
          straight(at[2], at[3], at[4]);
 }
 
+// What rows have in common goes with the last of them.
+void DenseSweep::Done(size_t index) {
+  if (group_of_[index] == kNone) return;
+  Group& group = *groups_[group_of_[index]];
+  std::lock_guard lock(group.mutex);
+  if (group.left > 0 && --group.left == 0) group.told.reset();
+}
+
 SweepRow DenseSweep::Run(size_t index) {
+  SweepRow row = RowOf(index);
+  Done(index);
+  return row;
+}
+
+SweepRow DenseSweep::RowOf(size_t index) {
+  if (!runner_.intervals()) return PlayQuick(index).row;
   if (line_of_[index] == kNone) return runner_.Run(index, scenarios_[index]);
   const Line& line = lines_[line_of_[index]];
   const size_t at = index - line.first;
@@ -160,14 +237,13 @@ SweepRow DenseSweep::Run(size_t index) {
   }
 }
 
-void DenseSweep::PutInTurn(std::vector<size_t>& rows) const {
+void DenseSweep::PutInTurn(std::vector<size_t>& rows) {
+  std::vector<size_t> ascending = rows;
+  std::ranges::sort(ascending);
+  MakeGroups(ascending);
   // No std::ranges: clang 14 takes no subrange of libstdc++.
-  std::stable_partition(rows.begin(), rows.end(), [&](size_t index) {
-    if (line_of_[index] == kNone) return true;
-    const Line& line = lines_[line_of_[index]];
-    const size_t at = index - line.first;
-    return at % line.apart % (line.apart / 4) == 0 || at == line.size - 1;
-  });
+  std::stable_partition(rows.begin(), rows.end(),
+                        [&](size_t index) { return line_of_[index] == kNone || IsApart(index); });
 }
 
 }  // namespace daydream

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "report/predict/told_rows.h"
 #include "report/questions/sweep.h"
 #include "report/questions/sweep_values.h"
 
@@ -19,7 +20,9 @@ namespace daydream {
 // Where the one in the middle has the interval that lies between theirs, to a thousandth, and the
 // same word, and so have the other two in their halves, the rest has what lies between the nearest
 // of the five; else each half is looked at like the whole. "Between" is along what all tasks
-// together take. The rows are the same whatever is asked for, and by how many.
+// together take, and all between two rows has the shape of both. Rows that are played without their
+// interval and differ in times alone are applied together (report/predict/told_rows.h). The rows
+// are the same whatever is asked for, and by how many.
 class DenseSweep {
  public:
   // Keeps references. `points` and `scenarios` go by index.
@@ -30,7 +33,8 @@ class DenseSweep {
   SweepRow Run(size_t index);
 
   // The same rows, those first between which others lie: few threads wait for one another then.
-  void PutInTurn(std::vector<size_t>& rows) const;
+  // No others will be asked for. Before the first Run().
+  void PutInTurn(std::vector<size_t>& rows);
 
  private:
   // Points that differ in the last axis alone.
@@ -43,11 +47,28 @@ class DenseSweep {
     std::unique_ptr<const PlayedRow> played;
   };
 
+  // Points that are applied together.
+  struct Group {
+    std::vector<size_t> rows;
+    size_t left;  // that are not done
+    std::mutex mutex;
+    bool made = false;
+    std::shared_ptr<ToldRows> told;  // where it can be told
+  };
+
   using Places = std::array<size_t, 5>;  // in a line: from one played row to the next
 
   bool IsStraight(const Line& line, const Places& at);
+  void FindLines(std::span<const SweepPoint> points);
+  void MakeGroups(std::span<const size_t> rows);
+  void AddGroup(std::vector<size_t> rows);
+  bool IsApart(size_t index) const;  // of a line, and played whatever its neighbours say
+  SweepRow RowOf(size_t index);
+  void Done(size_t index);
   // With its interval, once.
   const PlayedRow& Play(size_t index);
+  // Without.
+  PlayedRow PlayQuick(size_t index);
   SweepRow Between(size_t index, const PlayedRow& before, const PlayedRow& behind);
 
   const SweepRunner& runner_;
@@ -55,6 +76,8 @@ class DenseSweep {
   std::vector<Line> lines_;         // that are dense
   std::vector<uint32_t> line_of_;   // by index; kNone: of none
   std::unique_ptr<Known[]> known_;  // by index, where there are lines
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<uint32_t> group_of_, nth_of_;  // by index; kNone: of none
 };
 
 }  // namespace daydream

@@ -7,6 +7,8 @@
 
 #include "report/fields.h"
 #include "report/predict/predict.h"
+#include "report/predict/told_rows.h"
+#include "report/predict/wanted.h"
 #include "report/questions/sweep_values.h"
 #include "simulator/simulate.h"
 #include "transforms/scenario/scenario.h"
@@ -325,7 +327,9 @@ uint64_t HashOf(const Graph& graph) {
 struct SweepRunner::Impl {
   Baseline base;
   const ReplayCheck& replay;
-  WhatIfOptions options, without_interval;
+  WhatIfOptions options;
+  // The same for rows that are looked at side by side, with and without an interval.
+  WhatIfOptions beside, without_interval;
 };
 
 SweepRunner::SweepRunner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -337,12 +341,14 @@ absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const Rep
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
   WhatIfOptions asked = options;
   asked.explain = asked.why = asked.path = false;
-  asked.retimed = asked.row = true;
+  asked.row = true;
   Baseline base = MakeBaseline(built.graph, timeline, asked);
-  WhatIfOptions quick = asked;
+  WhatIfOptions beside = asked;
+  beside.work = true;
+  WhatIfOptions quick = beside;
   quick.intervals = false;
-  return SweepRunner(
-      std::make_unique<Impl>(Impl{std::move(base), replay, std::move(asked), std::move(quick)}));
+  return SweepRunner(std::make_unique<Impl>(
+      Impl{std::move(base), replay, std::move(asked), std::move(beside), std::move(quick)}));
 }
 
 Duration SweepRunner::baseline() const { return impl_->base.step; }
@@ -367,10 +373,9 @@ SweepRow RowOf(size_t index, const JointPrediction& p) {
           .left_out = LeftOut(p.left_out)};
 }
 
-PlayedRow SweepRunner::Play(size_t index, const std::vector<Application>& scenario,
-                            bool interval) const {
-  const WhatIfOptions& options = interval ? impl_->options : impl_->without_interval;
-  const Prediction p = Predict(impl_->base, impl_->replay, scenario, options);
+namespace {
+
+PlayedRow PlayedRowOf(size_t index, const Prediction& p) {
   if (!p.error.ok()) return {RowOfError(index, p.error), std::nullopt};
   SweepRow row{.index = index};
   row.step = p.step;
@@ -386,7 +391,41 @@ PlayedRow SweepRunner::Play(size_t index, const std::vector<Application>& scenar
     row.examples = std::clamp(p.throughput_gain / p.speedup, 1e-6, 1e6);
   }
   row.left_out = LeftOut(p.left_out);
-  return {std::move(row), p.retimed_by};
+  return {std::move(row), p.work};
+}
+
+}  // namespace
+
+SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario) const {
+  const Impl& m = *impl_;
+  return PlayedRowOf(index, Predict(m.base, m.replay, scenario, m.options)).row;
+}
+
+PlayedRow SweepRunner::Play(size_t index, const std::vector<Application>& scenario,
+                            bool interval) const {
+  const Impl& m = *impl_;
+  const WhatIfOptions& options = interval ? m.beside : m.without_interval;
+  return PlayedRowOf(index, Predict(m.base, m.replay, scenario, options));
+}
+
+size_t SweepRunner::most_told() const {
+  constexpr size_t kTimes = 2'000'000;
+  return std::min<size_t>(kTimes / std::max<size_t>(impl_->base.graph->size(), 1), 64);
+}
+
+std::unique_ptr<ToldRows> SweepRunner::Tell(
+    std::span<const std::vector<Application>* const> rows) const {
+  const Impl& m = *impl_;
+  const EditNotes notes = Wanted(*rows.front(), m.replay, m.without_interval).Notes();
+  return ToldRows::Make(
+      {*m.base.graph, *m.base.copies, m.base.memory, notes, m.options.limits_hold}, rows);
+}
+
+PlayedRow SweepRunner::PlayTold(size_t index, const std::vector<Application>& scenario,
+                                ToldRows& told, size_t nth) const {
+  const Impl& m = *impl_;
+  const ToldRows::Row row = told.Take(nth);
+  return PlayedRowOf(index, Predict(m.base, m.replay, scenario, m.without_interval, row.get()));
 }
 
 }  // namespace daydream

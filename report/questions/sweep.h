@@ -93,8 +93,10 @@ SweepRow RowOf(size_t index, const JointPrediction& p);
 // A row and what else it takes to look at rows side by side.
 struct PlayedRow {
   SweepRow row;
-  std::optional<Duration> retimed_by;  // Prediction::retimed_by
+  std::optional<WholeWork> work;  // Prediction::work
 };
+
+class ToldRows;
 
 // Predicts rows. Run() may be called from several threads.
 class SweepRunner {
@@ -109,11 +111,17 @@ class SweepRunner {
   const std::vector<Duration>& steps() const;  // of it
   bool intervals() const;                      // WhatIfOptions::intervals
   // What whatif says about this scenario.
-  SweepRow Run(size_t index, const std::vector<Application>& scenario) const {
-    return Play(index, scenario, intervals()).row;
-  }
+  SweepRow Run(size_t index, const std::vector<Application>& scenario) const;
   // The same with or without its interval.
   PlayedRow Play(size_t index, const std::vector<Application>& scenario, bool interval) const;
+
+  // Rows without intervals that are applied together, where that can be; else null. Each two have
+  // the same PlaceOfTimes(). No more than most_told(), so that there is memory for their times.
+  std::unique_ptr<ToldRows> Tell(std::span<const std::vector<Application>* const> rows) const;
+  size_t most_told() const;
+  // Play() without an interval, of what is the n-th row there.
+  PlayedRow PlayTold(size_t index, const std::vector<Application>& scenario, ToldRows& told,
+                     size_t nth) const;
 
  private:
   struct Impl;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "tests/example_graph.h"
@@ -39,6 +40,9 @@ class Swept {
     return rows;
   }
   SweepRow Played(size_t i) const { return runner_.Run(i, scenarios[i]); }
+  uint64_t ShapeOf(size_t i) const {
+    return runner_.Play(i, scenarios[i], false).work.value_or(WholeWork{}).shape;
+  }
 
  private:
   BuiltGraph built_;
@@ -135,15 +139,40 @@ TEST(DenseSweep, RowsAreTheSameWhateverElseIsAskedFor) {
 
 // Kernels of 12 us that are ten times as fast take the same number of nanoseconds at the next
 // value.
+// Beside optimizations that edit more than times, and tell what they do with other times.
+TEST(DenseSweep, RowsOfOneShapeAreALineWhateverItsShapeIs) {
+  for (const char* beside : {"fuse", "amp", "compile", "batch(x2),fuse"}) {
+    SCOPED_TRACE(beside);
+    const Swept sweep("launch-bound", fmt::format("{},speedup(kernel:.,1.05..1.75+0.01)", beside));
+    ExpectRowsAreWhatWhatIfSays(sweep);
+    EXPECT_GT(CountBetween(sweep.Rows()), sweep.scenarios.size() / 3);
+  }
+}
+
+// Regions with fewer launches are not compiled.
+TEST(DenseSweep, RowsOfSeveralShapesAreWhatWhatIfSays) {
+  const Swept sweep("launch-bound", "compile(min_launches=2..71)");
+  std::set<uint64_t> shapes;
+  for (size_t i = 0; i < sweep.scenarios.size(); ++i) shapes.insert(sweep.ShapeOf(i));
+  ASSERT_GT(shapes.size(), 1U);
+  ExpectRowsAreWhatWhatIfSays(sweep);
+}
+
 TEST(DenseSweep, ValuesThatRoundToTheSameTimesHaveTheSameInterval) {
   const Swept sweep("launch-bound", "speedup(kernel:.,1000..1000.0099+0.0001)");
   ExpectRowsAreWhatWhatIfSays(sweep);
   EXPECT_GT(CountBetween(sweep.Rows()), sweep.scenarios.size() / 2);
 }
 
-TEST(DenseSweep, PlaysAllOfFewValuesAndOfThoseThatChangeMoreThanTimes) {
+TEST(DenseSweep, PlaysAllOfFewValues) {
   EXPECT_EQ(CountBetween(Swept("resnet50", "speedup(kernel:.,1.05..3.55+0.05)").Rows()), 0U);
-  EXPECT_EQ(CountBetween(Swept("resnet50", "prefetch(1..70)").Rows()), 0U);
+}
+
+// Every number of workers is a shape until more of them bring nothing.
+TEST(DenseSweep, ValuesThatComeOutAlikeHaveTheSameInterval) {
+  const Swept sweep("resnet50", "prefetch(1..70)");
+  ExpectRowsAreWhatWhatIfSays(sweep);
+  EXPECT_GT(CountBetween(sweep.Rows()), 0U);
 }
 
 TEST(DenseSweep, WithoutIntervalsNoneLieBetween) {

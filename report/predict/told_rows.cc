@@ -1,0 +1,262 @@
+#include "report/predict/told_rows.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "report/predict/what_if.h"
+
+namespace daydream {
+namespace {
+
+bool SameTexts(const Application& a, const Application& b) {
+  return std::ranges::all_of(a.transform->params, [&](const ParamSpec& spec) {
+    return spec.unit != Unit::kText || a.params.text(spec.name) == b.params.text(spec.name);
+  });
+}
+
+bool Same(const Application& a, const Application& b) {
+  return a.transform == b.transform && a.params.spelled() == b.params.spelled();
+}
+
+// The only application in which the lists differ.
+std::optional<size_t> PlaceOfDifference(std::span<const Application> a,
+                                        std::span<const Application> b) {
+  if (a.size() != b.size()) return {};
+  std::optional<size_t> place;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (Same(a[i], b[i])) continue;
+    if (place.has_value() || a[i].transform != b[i].transform) return {};
+    place = i;
+  }
+  return place;
+}
+
+bool StatesTimes(const Transform& t) {
+  return t.stated_by_user && t.ends == AtEnds::kGaps && t.memory == MemoryEffect::kNone;
+}
+
+bool TellsTimes(const Application& a) {
+  return a.transform->ends == AtEnds::kTold || a.transform->ends == AtEnds::kGaps;
+}
+
+}  // namespace
+
+std::optional<size_t> PlaceOfTimes(std::span<const Application> a, std::span<const Application> b) {
+  const std::optional<size_t> place = PlaceOfDifference(a, b);
+  if (!place.has_value() || !StatesTimes(*a[*place].transform)) return {};
+  const auto bound = [](const Application& x) { return x.transform->bound; };
+  const bool told = SameTexts(a[*place], b[*place]) && std::ranges::none_of(a, bound) &&
+                    std::ranges::all_of(a.subspan(*place + 1), TellsTimes);
+  return told ? place : std::nullopt;
+}
+
+// Follows the applications of the first row, and writes down what they do to all.
+class ToldRows::Notes {
+ public:
+  Notes(ToldRows& told, size_t axis, const EndColumns& columns)
+      : told_(told), axis_(axis), columns_(columns), before_(columns) {
+    Snap(told.recorded_.graph, was_);
+  }
+
+  // Whether all rows are told so far.
+  bool Follow(size_t application, const Graph& graph, bool changed) {
+    Snap(graph, is_);
+    if (application >= axis_ && !TellEdits(changed)) return false;
+    if (application == axis_) told_.first_behind_ = told_.lead_.journals.size();
+    std::swap(was_, is_);
+    before_ = columns_;
+    return true;
+  }
+
+  // After all of them.
+  void TellTasks() {
+    for (TaskId t : before_.tasks()) {
+      if (was_[t.index()].removed) continue;
+      told_.tasks_.push_back({0, t.value, told_.times_.size()});
+      for (size_t row = 0; row < told_.width_; ++row) {
+        told_.times_.push_back(At(was_, before_, t, row));
+      }
+    }
+    std::ranges::sort(told_.edits_, {}, [](const Told& e) { return std::pair(e.journal, e.at); });
+  }
+
+ private:
+  struct OfTask {
+    Times times;
+    bool removed = false;
+  };
+  // What an application did to a task: its first edit, and the sum of all.
+  struct Edited {
+    uint32_t first = kNone;
+    Times sum;
+  };
+
+  static void Snap(const Graph& graph, std::vector<OfTask>& times) {
+    times.resize(graph.size());
+    for (size_t i = 0; i < graph.size(); ++i) {
+      const Task& task = graph.tasks()[i];
+      times[i] = task.removed ? OfTask{{}, true} : OfTask{{task.duration, task.gap}};
+    }
+  }
+
+  uint32_t journal() const { return static_cast<uint32_t>(told_.lead_.journals.size() - 1); }
+
+  bool HasColumn(TaskId t) const {
+    return columns_.durations.Has(t) || columns_.gaps.Has(t) || before_.durations.Has(t) ||
+           before_.gaps.Has(t);
+  }
+
+  Times At(const std::vector<OfTask>& times, const EndColumns& columns, TaskId t,
+           size_t row) const {
+    if (t.index() >= times.size() || times[t.index()].removed) return {};
+    const Times& lead = times[t.index()].times;
+    if (row == 0) return lead;
+    return {columns.durations.Of(row - 1, t, lead.duration), columns.gaps.Of(row - 1, t, lead.gap)};
+  }
+
+  // False: a task is edited for two causes, and what each is in other rows is not known.
+  bool FindEdits(std::vector<Edited>& edited) {
+    const std::vector<Editor::Edit>& edits = told_.lead_.journals.back().edits;
+    for (uint32_t i = 0; i < edits.size(); ++i) {
+      Edited& of = edited[edits[i].task.index()];
+      of.sum.duration += edits[i].duration, of.sum.gap += edits[i].gap;
+      if (of.first == kNone) {
+        of.first = i;
+      } else if (HasColumn(edits[i].task)) {
+        if (edits[of.first].cause != edits[i].cause) return false;
+        told_.edits_.push_back({journal(), i, kInFirst});
+      }
+    }
+    return true;
+  }
+
+  // What all edits of a task together do in each row, as if it were the first of them. False: not
+  // all that changes is of an edit.
+  bool TellEdits(bool changed) {
+    std::vector<Edited> edited(is_.size());
+    if (changed && !FindEdits(edited)) return false;
+    std::vector<TaskId> tasks = columns_.tasks(), all;
+    std::ranges::set_union(tasks, before_.tasks(), std::back_inserter(all));
+    return std::ranges::all_of(all, [&](TaskId t) { return TellEditsOf(t, edited[t.index()]); });
+  }
+  bool TellEditsOf(TaskId t, const Edited& of) {
+    const size_t begin = told_.times_.size();
+    bool same = true;
+    for (size_t row = 0; row < told_.width_; ++row) {
+      const Times was = At(was_, before_, t, row), is = At(is_, columns_, t, row);
+      told_.times_.push_back({is.duration - was.duration, is.gap - was.gap});
+      same &= told_.times_.back() == of.sum;
+    }
+    const bool noted = of.first != kNone && told_.times_[begin] == of.sum;
+    if (noted) told_.edits_.push_back({journal(), of.first, begin});
+    if (!noted) told_.times_.resize(begin);
+    return noted || same || told_.recorded_.notes != EditNotes::kKept;
+  }
+
+  ToldRows& told_;
+  const size_t axis_;
+  const EndColumns& columns_;
+  EndColumns before_;             // the last application
+  std::vector<OfTask> was_, is_;  // in the first row, before the last application and after it
+};
+
+std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
+                                         std::span<const std::vector<Application>* const> rows) {
+  const std::vector<Application>& lead = *rows.front();
+  const std::optional<size_t> axis = PlaceOfTimes(lead, *rows.back());
+  if (!axis.has_value()) return nullptr;
+  std::vector<EndColumns::End> others;
+  for (const auto* row : rows.subspan(1)) others.push_back({*axis, (*row)[*axis].params});
+  EndColumns columns(std::move(others));
+  std::unique_ptr<ToldRows> told(new ToldRows(recorded, rows.size()));
+  BegunRows::Begun& begun = told->lead_;
+  begun.graph = recorded.copies.Make();
+  Graph& graph = *begun.graph;
+  Notes notes(*told, *axis, columns);
+  bool all_told = true;
+  const auto note = [&](const Application& a, Applied* applied) -> absl::Status {
+    begun.noted().Add(a, graph, applied, recorded.limits_hold);
+    const auto at = static_cast<size_t>(&a - lead.data());
+    all_told = notes.Follow(at, graph, applied != nullptr);
+    // Those that tell durations do not tell what other gaps do to them.
+    const auto durations = [](const Application& x) { return x.transform->ends == AtEnds::kTold; };
+    if (at >= *axis && columns.gaps.any()) {
+      all_told &= std::ranges::none_of(std::span(lead).subspan(at + 1), durations);
+    }
+    return all_told ? absl::OkStatus() : absl::CancelledError();
+  };
+  if (!ApplyAll(lead, graph, note, &columns, recorded.notes).ok()) return nullptr;
+  // Where only times are set, each row by itself takes no longer.
+  if (graph.structure() == GraphCopies::kStructure) return nullptr;
+  notes.TellTasks();
+  told->FindAlone(columns);
+  return told;
+}
+
+// Rows that need edits of their own, and those that take longer than the first: it fits a replay.
+void ToldRows::FindAlone(const EndColumns& columns) {
+  std::vector<Duration> all(width_);
+  for (const Told& told : tasks_) {
+    for (size_t row = 0; row < width_; ++row) {
+      const Times& times = times_[told.times + row];
+      all[row] += times.duration + times.gap;
+    }
+  }
+  for (size_t row = 1; row < width_; ++row) {
+    alone_[row] = columns.needs_edits(row - 1) || all[row] > all[0];
+  }
+}
+
+ToldRows::Row ToldRows::Take(size_t row) {
+  if (alone_[row]) return nullptr;
+  std::unique_ptr<BegunRows::Begun> spare;
+  {
+    std::lock_guard lock(mutex_);
+    if (!spare_.empty()) spare = std::move(spare_.back());
+    if (spare != nullptr) spare_.pop_back();
+  }
+  if (spare == nullptr) {
+    spare = std::make_unique<BegunRows::Begun>(
+        BegunRows::Begun{recorded_.copies.MakeOf(*lead_.graph), lead_.left_out, lead_.changes,
+                         lead_.bound, lead_.journals, lead_.trail});
+  }
+  for (const Told& told : tasks_) {
+    const Times& times = times_[told.times + row];
+    spare->graph->SetDuration(TaskId(told.at), times.duration);
+    spare->graph->SetGap(TaskId(told.at), times.gap);
+  }
+  auto told = edits_.begin();
+  for (uint32_t j = 0; j < lead_.journals.size(); ++j) {
+    const auto end = std::find_if(told, edits_.end(), [&](const Told& e) { return e.journal > j; });
+    SetEdits(row, std::span(told, end), j, spare->journals[j].edits);
+    told = end;
+  }
+  return Row(spare.release(), GiveBack{this});
+}
+
+void ToldRows::SetEdits(size_t row, std::span<const Told> told, uint32_t journal,
+                        std::vector<Editor::Edit>& edits) const {
+  if (told.empty()) return;
+  const std::vector<Editor::Edit>& lead = lead_.journals[journal].edits;
+  edits.clear();
+  for (uint32_t i = 0; i < lead.size(); ++i) {
+    edits.push_back(lead[i]);
+    if (told.empty() || told.front().at != i) continue;
+    const Times by = told.front().times == kInFirst ? Times() : times_[told.front().times + row];
+    edits.back().duration = by.duration, edits.back().gap = by.gap;
+    told = told.subspan(1);
+    // Behind the axis, what is no other than before is not set.
+    const bool was = edits.back().task.index() < recorded_.graph.size() && !edits.back().moved;
+    if (was && by == Times() && journal >= first_behind_) edits.pop_back();
+  }
+}
+
+void ToldRows::Keep(BegunRows::Begun* row) {
+  std::unique_ptr<BegunRows::Begun> back(row);
+  std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(back));
+}
+
+}  // namespace daydream
