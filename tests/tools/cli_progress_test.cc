@@ -60,6 +60,14 @@ TEST_F(Progresses, EveryPhaseOfALongCommandIsTold) {
                 "writing " + Path("e.json")});
   ExpectPhases("import" + trace + " -o " + Path("i.ddtrace"),
                {read[0], "packing the trace", "writing " + Path("i.ddtrace")});
+  ExpectPhases("kernels --gpu H200 --gemm 1024x1024x1024 --gemm 64x64x64 -o " + Path("k.txt"),
+               {"timing 2 kernels", "writing " + Path("k.txt")});
+  ExpectPhases("fabric show ib-ndr --ranks 16 --at 1024,2048", {"timing 2 sizes"});
+  Write("sweep.txt",
+        "1024 256 float sum -1 30.0 0.03 0.03 0\n"
+        "1048576 262144 float sum -1 60.0 17.5 17.5 0\n");
+  ExpectPhases("fabric fit " + Path("sweep.txt") + " --collective all_reduce --ranks 2",
+               {"fitting " + Path("sweep.txt")});
 }
 
 // What counts nothing is told again and again, by the clock.

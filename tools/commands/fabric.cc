@@ -227,6 +227,7 @@ std::string FitScreen(const Fitted& f, const std::vector<double>& at, const Sess
 }
 
 absl::StatusOr<Exit> RunFit(const std::string& path, const Args& args, Session& session) {
+  session.Progress(fmt::format("fitting {}", path));
   DD_ASSIGN_OR_RETURN(const Fitted fitted, Fit(path, args));
   DD_ASSIGN_OR_RETURN(const std::vector<double> at, Sizes(args));
   const FabricCurve& curve = fitted.curve();
@@ -408,6 +409,7 @@ absl::StatusOr<Exit> RunShow(const std::string& name, const Args& args, Session&
   if (shape.ranks == 0) shape.ranks = curve != nullptr ? curve->ranks : 2 * fabric.NodeSize();
   DD_ASSIGN_OR_RETURN(std::vector<double> at, Sizes(args));
   if (at.empty()) at = {1 << 10, 1 << 15, 1 << 20, 1 << 25, 1 << 28, 1 << 30};
+  session.Progress(fmt::format("timing {}", Plural(at.size(), "size")));
   DD_ASSIGN_OR_RETURN(const Table table, TimesTable(fabric, shape, at));
   DD_ASSIGN_OR_RETURN(std::string json, TimesJson(fabric, shape, at));
   auto screen = [&] {

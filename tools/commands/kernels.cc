@@ -295,6 +295,7 @@ absl::StatusOr<Exit> RunKernels(const Args& args, Session& session) {
     chosen.push_back(std::move(choice));
   }
   DD_ASSIGN_OR_RETURN(const std::vector<KernelQuestion> questions, KernelQuestions(args));
+  session.Progress(fmt::format("timing {}", Plural(questions.size(), "kernel")));
   std::vector<const DeviceSpec*> gpus;
   gpus.reserve(chosen.size());
   for (const DeviceChoice& choice : chosen) gpus.push_back(&choice.spec);
