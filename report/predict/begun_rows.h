@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "report/predict/causes.h"
 #include "report/predict/graph_copies.h"
+#include "report/predict/what_if.h"
 #include "transforms/analysis/memory_profile.h"
 #include "transforms/core/editor.h"
 #include "transforms/scenario/apply.h"
@@ -41,6 +43,7 @@ class BegunRows {
     bool bound = false;
     std::vector<CauseJournal> journals = {};
     MemoryTrail trail;
+    std::optional<WholeWork> work = {};  // where it is known
 
     Noted noted() { return {left_out, changes, bound, journals, trail}; }
   };

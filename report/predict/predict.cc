@@ -184,7 +184,8 @@ class Predictor {
     if (graph.structure() != GraphCopies::kStructure) {
       out.own = std::make_unique<Replays>(graph);
     }
-    if (options_.work) p_.work = WorkOf(*base_.graph, graph);
+    if (options_.work && told_ != nullptr) p_.work = told_->work;
+    if (options_.work && !p_.work) p_.work = WorkOf(*base_.graph, graph);
     if (graph.wiring() == 0) graph.ShareFacts(std::make_shared<GraphFacts>());
     out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
     DD_RETURN_IF_ERROR(FindStep(out));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "report/predict/what_if.h"
+#include "report/predict/whole_work.h"
 
 namespace daydream {
 namespace {
@@ -191,21 +192,22 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
   // Where only times are set, each row by itself takes no longer.
   if (graph.structure() == GraphCopies::kStructure) return nullptr;
   notes.TellTasks();
-  told->FindAlone(columns);
+  begun.work = WorkOf(recorded.graph, graph);
+  told->FindWork(columns);
   return told;
 }
 
-// Rows that need edits of their own, and those that take longer than the first: it fits a replay.
-void ToldRows::FindAlone(const EndColumns& columns) {
-  std::vector<Duration> all(width_);
+// Rows that need edits of their own are alone, and those that take longer than the first, of which
+// is known that it fits a replay.
+void ToldRows::FindWork(const EndColumns& columns) {
   for (const Told& told : tasks_) {
+    const std::span<const Times> times = std::span(times_).subspan(told.times, width_);
     for (size_t row = 0; row < width_; ++row) {
-      const Times& times = times_[told.times + row];
-      all[row] += times.duration + times.gap;
+      longer_[row] += times[row].duration + times[row].gap - times[0].duration - times[0].gap;
     }
   }
   for (size_t row = 1; row < width_; ++row) {
-    alone_[row] = columns.needs_edits(row - 1) || all[row] > all[0];
+    alone_[row] = columns.needs_edits(row - 1) || longer_[row] > Duration{};
   }
 }
 
@@ -227,6 +229,7 @@ ToldRows::Row ToldRows::Take(size_t row) {
     spare->graph->SetDuration(TaskId(told.at), times.duration);
     spare->graph->SetGap(TaskId(told.at), times.gap);
   }
+  spare->work = {lead_.work->shape, lead_.work->time + longer_[row]};
   auto told = edits_.begin();
   for (uint32_t j = 0; j < lead_.journals.size(); ++j) {
     const auto end = std::find_if(told, edits_.end(), [&](const Told& e) { return e.journal > j; });

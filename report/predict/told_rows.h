@@ -64,17 +64,20 @@ class ToldRows {
       : recorded_(recorded),
         width_(rows),
         alone_(rows, false),
+        longer_(rows),
         lead_{.trail = MemoryTrail(recorded.memory)} {}
-  void FindAlone(const EndColumns& columns);
+  void FindWork(const EndColumns& columns);
   void SetEdits(size_t row, std::span<const Told> told, uint32_t journal,
                 std::vector<Editor::Edit>& edits) const;
   void Keep(BegunRows::Begun* row);
 
   const Recorded recorded_;
   const size_t width_;
-  std::vector<bool> alone_;  // by row
-  BegunRows::Begun lead_;    // the first row
-  size_t first_behind_ = 0;  // the first journal of an application behind the one that differs
+  // By row.
+  std::vector<bool> alone_;
+  std::vector<Duration> longer_;  // than the first one, all tasks together
+  BegunRows::Begun lead_;         // the first row
+  size_t first_behind_ = 0;       // the first journal of an application behind the one that differs
   std::vector<Told> edits_, tasks_;  // the edits by journal, in order
   std::vector<Times> times_;
   std::mutex mutex_;
