@@ -8,6 +8,7 @@
 #include "base/release.h"
 #include "graph/builder.h"
 #include "graph/clock_offset.h"
+#include "graph/facts.h"
 #include "trace/recorder_facts.h"
 #include "trace/recording/lacks.h"
 
@@ -141,6 +142,7 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   }
   Warn(b.report);
   b.graph.NameWiring();
+  b.graph.ShareFacts(std::make_shared<GraphFacts>());
   return BuiltGraph{std::move(b.graph), std::move(b.report)};
 }
 

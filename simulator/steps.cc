@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <optional>
 
 #include "base/median.h"
+#include "graph/facts.h"
 #include "graph/host_lead.h"
 #include "graph/step_windows.h"
 #include "simulator/lone_step.h"
@@ -57,15 +59,27 @@ std::vector<Duration> PeriodsOf(const Graph& graph, std::span<const GraphStep> s
   return periods;
 }
 
+// None where the rounds cannot be played.
+struct LoneCycle {
+  std::optional<Duration> length;
+};
+
+LoneCycle CycleOfLone(const Graph& graph, size_t step) {
+  const LoneStep lone(graph, step);
+  const auto rounds = Simulate(lone.rounds());
+  if (!rounds.ok()) return {};
+  return {CycleOf(lone.rounds(), rounds->start, rounds->end)};
+}
+
 }  // namespace
 
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
   const std::optional<size_t> lone = LoneStepOf(graph);
   if (!lone.has_value()) return StepPeriodsBeside(graph, timeline);
   std::vector<Duration> periods = PeriodsOf(graph, StepsBehind(graph, *lone), timeline);
-  const LoneStep step(graph, *lone);
-  if (const auto rounds = Simulate(step.rounds()); rounds.ok())
-    periods[*lone - 1] = CycleOf(step.rounds(), rounds->start, rounds->end);
+  // That of the recorded graph is asked for more than once.
+  const auto cycle = FactOf<LoneCycle>(graph, [&] { return CycleOfLone(graph, *lone); });
+  if (cycle->length.has_value()) periods[*lone - 1] = *cycle->length;
   return periods;
 }
 
