@@ -160,20 +160,21 @@ struct StepBatch::Impl {
     return step;
   }
 
-  std::array<Duration, kWidth> RunParts() {
+  std::array<Duration, kWidth> RunParts(Told each) {
     TellChanges(
         lone->tasks(), [&](size_t i) { return InRounds(i); }, *rounds);
     const std::array<Duration, kWidth> told = rounds->Run();
     if (rest == nullptr) {
-      TellCycle(told.back());
+      for (size_t s = 0; s < kWidth; ++s) each(s, TellCycle(told[s]));
       return told;
     }
     TellChanges(
         all, [&](size_t i) { return std::span(all).subspan(i, 1); }, *rest);
     rest->impl_->cycles = told;
-    const std::array<Duration, kWidth> steps = rest->Run();
-    periods.assign(rest->periods().begin(), rest->periods().end());
-    return steps;
+    return rest->Run([&](size_t s, Duration step) {
+      periods.assign(rest->periods().begin(), rest->periods().end());
+      each(s, step);
+    });
   }
 
   // Only the lone step counts.
@@ -286,9 +287,9 @@ void StepBatch::Set(size_t s, TaskId task, Duration duration, Duration gap) {
   at.gap[s] += (gap - t.gap).ns;
 }
 
-std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
+std::array<Duration, StepBatch::kWidth> StepBatch::Run(Told each) {
   static_assert(kWidth == kSideBySide);
-  if (impl_->rounds != nullptr) return impl_->RunParts();
+  if (impl_->rounds != nullptr) return impl_->RunParts(each);
   int64_t* const instants = impl_->Room(impl_->of_eight, kWidth);
   EvaluateEight(impl_->contracted.program, impl_->Sums(), instants);
   impl_->step_of.Read(instants, kWidth);
@@ -297,6 +298,7 @@ std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
     steps[s] = impl_->StepOf({instants, s, kWidth}, s, [&](std::span<int64_t> to) {
       for (size_t i = 0; i < to.size(); ++i) to[i] = impl_->sums[i * kWidth + s];
     });
+    each(s, steps[s]);
   }
   return steps;
 }
@@ -308,7 +310,7 @@ std::vector<Duration> StepBatch::RunDrawn(const DrawnSums& drawn,
     for (const std::vector<Choice>& choices : groups) {
       DrawEight(impl_->base, 0, drawn, choices, impl_->Sums());
       impl_->all_lent = true;
-      for (Duration step : impl_->RunParts()) steps.push_back(step);
+      impl_->RunParts([&](size_t, Duration step) { steps.push_back(step); });
     }
     Reset();
     return steps;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/step_windows.h"
@@ -59,8 +60,9 @@ class StepBatch {
   // each task between two Reset().
   void Set(size_t s, TaskId task, Duration duration, Duration gap);
 
-  // StepTime() of the eight scenarios.
-  std::array<Duration, kWidth> Run();
+  // StepTime() of the eight scenarios. `each` is told it while periods() are those of the scenario.
+  using Told = absl::FunctionRef<void(size_t s, Duration step)>;
+  std::array<Duration, kWidth> Run(Told each = [](size_t, Duration) {});
   // The same of others, whose sums are as after Reset() with what they draw: eight for each of
   // `groups`, which says by slot what they draw. Side by side as far as the cache holds them. All
   // scenarios are as after Reset() then.
