@@ -276,14 +276,14 @@ class Predictor {
   bool TellsWhy() const { return options_.explain && options_.why && !p_.bound; }
 
   void Attribute(const Outcome& out) {
-    if (options_.kernel_time || !wanted_.Why(p_.steps) || (wanted_.brief() && p_.bound)) return;
+    if (options_.kernel_time || !wanted_.Causes(p_.steps) || (wanted_.brief() && p_.bound)) return;
     const CauseQuestion question{.before = base_.graph,
                                  .after = &out.graph,
                                  .step_before = base_.step,
                                  .step_after = p_.step,
                                  .journals = out.journals,
                                  .copies = base_.copies.get(),
-                                 .by_opt = options_.row};
+                                 .by_opt = options_.row || !options_.why};
     CauseGames* games = out.shape != nullptr ? &out.shape->games : nullptr;
     if (options_.row && out.own == nullptr) games = &base_.shapes->of_recorded();
     p_.causes = games != nullptr ? games->Share(question) : ShareByCause(question);

@@ -14,6 +14,10 @@ bool Wanted::Why(std::span<const Duration> steps) const {
   });
 }
 
+bool Wanted::Causes(std::span<const Duration> steps) const {
+  return options_.why || (scenario_.size() > 1 && Why(steps));
+}
+
 bool Wanted::Path(std::span<const Duration> steps) const {
   return Why(steps) && (!brief() || std::ranges::any_of(scenario_, [](const Application& a) {
            return !a.transform->stated_by_user && a.transform->same_work;

@@ -22,6 +22,8 @@ class Wanted {
   // Causes. Without being asked: where errors of several models are of what each of them changed,
   // or of the part of the path that is the GPU's. `steps`: as played; none before.
   bool Why(std::span<const Duration> steps = {}) const;
+  // The same, where each part has a share of its own: one alone answers for all that changed.
+  bool Causes(std::span<const Duration> steps = {}) const;
   // Where the step goes.
   bool Path(std::span<const Duration> steps = {}) const;
   // Causes and what models did hang on each edit, and all else (CheckSteps) on steps with any.

@@ -118,6 +118,37 @@ TEST(WhatIf, CausesSumToTheDifferenceToTheNanosecond) {
   }
 }
 
+// What the interval depends on is what each optimization changes: that is all that is played where
+// nobody reads causes, and nothing of one that is alone.
+TEST(WhatIf, WhereNobodyReadsCausesEachOptimizationIsOne) {
+  const BuiltGraph built = Example("resnet50");
+  const ReplayCheck replay = CheckReplay(built, nullptr).value();
+  const auto scenarios = Scenarios({"amp,compile", "gpu(H100)"});
+  const auto read = PredictAll(built, replay, scenarios);
+  const auto unread = PredictAll(built, replay, scenarios, {.explain_all = false});
+  ASSERT_TRUE(read.ok() && unread.ok());
+  const Prediction *whole = nullptr, *alone = nullptr;
+  for (size_t i = 0; i < unread->predictions.size(); ++i) {
+    const Prediction &p = unread->predictions[i], &q = read->predictions[i];
+    EXPECT_EQ(std::tie(p.name, p.low, p.high, p.why), std::tie(q.name, q.low, q.high, q.why));
+    if (p.name == "amp + compile") whole = &p;
+    if (p.name == "amp") alone = &p;
+  }
+  ASSERT_TRUE(whole != nullptr && alone != nullptr);
+  EXPECT_TRUE(alone->causes.empty());
+  const auto by_opt = [](const Prediction& p) {
+    std::map<std::string, Duration> sums;
+    for (const CauseShare& c : p.causes) sums[c.opt] += c.delta;
+    return sums;
+  };
+  const auto with_share = [](const Prediction& p) {
+    return std::ranges::count_if(p.causes, [](auto& c) { return c.delta != Duration{}; });
+  };
+  const Prediction& told = read->predictions[static_cast<size_t>(whole - &unread->predictions[0])];
+  EXPECT_EQ(by_opt(*whole), by_opt(told));
+  EXPECT_LT(with_share(*whole), with_share(told));
+}
+
 // 4 launches are captured by default, and at the upper end of `entry` they are not: then the step
 // stays as it is, and the interval reaches far to that.
 TEST(WhatIf, AnEndAtWhichAnOptionDoesNothingIsNoEffect) {
