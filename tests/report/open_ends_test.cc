@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/build.h"
+#include "graph/text.h"
 #include "report/predict/replays.h"
 #include "report/predict/what_if.h"
 #include "simulator/simulate.h"
@@ -69,6 +70,21 @@ std::vector<std::string> Scenarios(std::vector<std::string> lists) {
     lists.push_back(fmt::format("{}{}", t->name, wants));
   }
   return lists;
+}
+
+// 1.5 ms are longer than a region of compile may be apart, and at an end of that they are not; but
+// before the first launch there is no region that they could end.
+TEST(OpenEnds, ALongTimeBetweenRegionsOfCompileNeedsNoGraphs) {
+  std::string text = "lane cpu0 thread\nlane gpu0.7 stream\nstep \"one\"\n";
+  text += "h cpu0 host 1500us \"load\" at 0us\n";
+  for (int i = 0; i < 25; ++i) {
+    const int at = 1500 + 100 * i;
+    text += fmt::format("c{0} cpu0 call 5us gap 95us \"cudaLaunchKernel\" at {1}us\n", i, at);
+    text += fmt::format("k{0} gpu0.7 kernel 2us \"k\" at {1}us after c{0} launch\n", i, at + 5);
+  }
+  const Compared compared = Compare(*ParseGraph(text), "compile");
+  EXPECT_GT(compared.ends, 0u);
+  EXPECT_EQ(compared.edits, 0u);
 }
 
 TEST(OpenEnds, ColumnsGiveTheStepsOfGraphs) {

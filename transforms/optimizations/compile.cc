@@ -251,7 +251,8 @@ class Compile {
         const Task& task = graph().task(t);
         if (task.removed) continue;
         if (IsHost(task.kind)) since += task.duration + task.gap;
-        if (TooLong(since)) close(false);
+        // Where no region is open, none ends here, however long it took.
+        if (region.launches > 0 && TooLong(since)) close(false);
         if (waits_[t.index()] || loader_.Around(task.scope).valid()) close(waits_[t.index()]);
         const auto launched = edit_.LaunchedBy(t);
         if (launched.empty()) continue;
