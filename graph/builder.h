@@ -10,6 +10,7 @@
 #include "base/id_table.h"
 #include "graph/build.h"
 #include "graph/call_kind.h"
+#include "graph/fetch.h"
 #include "graph/graph.h"
 #include "graph/step_windows.h"
 #include "trace/trace.h"
@@ -204,13 +205,6 @@ struct Builder {
   mutable std::vector<size_t> asked_;  // by LaneId: where LastLaunchedBefore() found the last
 };
 
-// Has `row` at hand by the time it is read: for rows that a pass reads in no order.
-template <class T>
-void FetchToRead([[maybe_unused]] const T& row) {
-#if defined(__GNUC__)
-  __builtin_prefetch(&row);
-#endif
-}
 // Chosen for rows of one loop, by what BM_BuildLargeGraph takes.
 inline constexpr uint32_t kCallsAhead = 8;
 

@@ -191,7 +191,9 @@ class LaneMerge {
     }
   }
 
-  std::vector<TaskId> Run() {
+  // Those for which `wanted` holds.
+  template <class Wanted>
+  std::vector<TaskId> Run(const Wanted& wanted) {
     std::vector<TaskId> order;
     order.reserve(g_.size());
     for (uint32_t l = 0; l < lanes_.size(); ++l) {
@@ -209,7 +211,8 @@ class LaneMerge {
       const TaskId t = next->task;
       const uint32_t lane = next->lane;
       next.reset();
-      order.push_back(t);
+      const Task& task = g_.task(t);
+      if (wanted(task)) order.push_back(t);
       place_[t.index()] = lanes_[lane].place;
       // Those who wait for it go on before its own lane does, which may take their places.
       uint32_t other = std::exchange(waiting_[t.index()], kCame);
@@ -218,7 +221,6 @@ class LaneMerge {
         if (const auto entry = Ready(other)) ready_.push(*entry);
         other = behind;
       }
-      const Task& task = g_.task(t);
       if (!task.lane_next.valid() || !FixedOrder(g_, task)) continue;
       lanes_[lane].at = task.lane_next;
       Arrive(lanes_[lane], place_[t.index()]);
@@ -277,6 +279,12 @@ class LaneMerge {
 
 }  // namespace
 
-std::vector<TaskId> OrderInTime(const Graph& g) { return LaneMerge(g).Run(); }
+std::vector<TaskId> OrderInTime(const Graph& g) {
+  return LaneMerge(g).Run([](const Task&) { return true; });
+}
+
+std::vector<TaskId> OrderInTime(const Graph& g, absl::FunctionRef<bool(const Task&)> wanted) {
+  return LaneMerge(g).Run(wanted);
+}
 
 }  // namespace daydream

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -24,6 +25,8 @@ absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& graph,
 // A task that was recorded earlier than one it depends on comes when that one does. Tasks of a
 // cycle are left out. O((tasks + edges) log tasks).
 std::vector<TaskId> OrderInTime(const Graph& graph);
+// Those of it for which `wanted` holds.
+std::vector<TaskId> OrderInTime(const Graph& graph, absl::FunctionRef<bool(const Task&)> wanted);
 
 // The tasks of one cycle, each before the one that depends on it; empty when there is none.
 // O(tasks + edges), but slower than EvaluationOrder.

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/call_kind.h"
 #include "graph/facts.h"
+#include "graph/fetch.h"
 #include "graph/order.h"
 #include "graph/scopes.h"
 #include "transforms/analysis/loader.h"
@@ -20,6 +21,9 @@ namespace {
 struct HostOrder {
   std::vector<TaskId> tasks;
 };
+
+// Tasks of one thread mostly follow one another, those of another do not: chosen.
+constexpr size_t kTasksFetched = 8;
 
 class SegmentSearch {
  public:
@@ -105,12 +109,9 @@ class SegmentSearch {
     for (const Edge& e : graph().edges()) {
       if (e.rule == Rule::kLaunch) launches[graph().task(e.from).lane.index()] = true;
     }
-    std::vector<TaskId> order = OrderInTime(graph());
-    std::erase_if(order, [&](TaskId t) {
-      const Task& task = graph().task(t);
-      return task.removed || !IsHost(task.kind) || !launches[task.lane.index()];
+    return OrderInTime(graph(), [&](const Task& task) {
+      return !task.removed && IsHost(task.kind) && launches[task.lane.index()];
     });
-    return order;
   }
 
   // What is captured together besides being adjacent: with kLayer a layer and a direction.
@@ -133,7 +134,10 @@ class SegmentSearch {
     uint16_t step = 0;
     CaptureGroup group;
     const auto order = FactOf<HostOrder>(graph(), [&] { return HostOrder{ProgramOrder()}; });
-    for (TaskId t : order->tasks) {
+    for (size_t i = 0; i < order->tasks.size(); ++i) {
+      if (i + kTasksFetched < order->tasks.size())
+        FetchToRead(graph().task(order->tasks[i + kTasksFetched]));
+      const TaskId t = order->tasks[i];
       const Task& task = graph().task(t);
       if (task.step != step) {
         Close();
@@ -165,7 +169,9 @@ class SegmentSearch {
       if (launch_in_ == step + 1) TellBorders();
       launch_in_ = step + 1;
       seen_.clear();
-      QuietOf(t) = {.after = task.recorded_start, .step = step, .work = {}};
+      Quiet& quiet = quiet_[task.lane.index()];
+      quiet.after = task.recorded_start, quiet.step = step;
+      quiet.work.clear();
       if (CaptureGroup now = GroupOf(t); now != group) {
         Close();
         group = now;
