@@ -91,4 +91,10 @@ CommonBegins::Applied CommonBegins::Apply(std::span<const Application> list) {
   return std::move(begun.applied);
 }
 
+void CommonBegins::Forget() {
+  std::lock_guard lock(mutex_);
+  places_.clear();
+  ages_.clear();
+}
+
 }  // namespace daydream

@@ -32,6 +32,8 @@ class CommonBegins {
   // asked for last, as many as have a million tasks in all. May be called from several threads:
   // who wants what another one is applying waits for it.
   Applied Apply(std::span<const Application> list);
+  // What is kept, whose memory others may use then.
+  void Forget();
 
  private:
   struct Begun {

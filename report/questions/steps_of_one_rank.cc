@@ -24,6 +24,7 @@ class TriedSteps : public TriedProgram {
 
   Prediction Predict(const std::vector<Application>& scenario, std::optional<Duration> least,
                      Told told) const override {
+    if (!least.has_value()) begins_.Forget();  // most of the search is done
     return daydream::Predict(base_, replay_, scenario,
                              {.intervals = told != Told::kCauses,
                               .explain = told != Told::kInterval,

@@ -74,6 +74,28 @@ TEST(CommonBegins, ListsAreAppliedAsIfAlone) {
   }
 }
 
+// Others use the memory then.
+TEST(CommonBegins, WhatIsForgottenIsAppliedOnceMore) {
+  static const Transform* original = nullptr;
+  static int applies = 0;
+  std::vector<Application> list = *ParseScenario("amp,fuse");
+  original = list.front().transform;
+  Transform counted = *original;
+  counted.apply = [](const Params& params, Editor& edit) {
+    ++applies;
+    return original->apply(params, edit);
+  };
+  list.front().transform = &counted;
+  const BuiltGraph built = Example("launch-bound");
+  GraphCopies copies(built.graph);
+  CommonBegins begins(built.graph.size(), copies);
+  for (const int expected : {1, 1, 2}) {
+    if (expected == 2) begins.Forget();
+    ExpectAsAlone(built.graph, *ParseScenario("amp,fuse"), begins.Apply(list));
+    EXPECT_EQ(applies, expected);
+  }
+}
+
 // Too large for copies to be kept, nothing is common.
 TEST(CommonBegins, LargeGraphsAreAppliedListByList) {
   const BuiltGraph built = Example("launch-bound");
