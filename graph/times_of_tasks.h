@@ -15,8 +15,10 @@ class TimesOfTasks {
     const bool gap = t.gap.ns >= 0 || IsGpu(t.kind) || t.kind == TaskKind::kDelay;
     const bool own = t.duration.ns >= 0 && (t.kind != TaskKind::kWait || t.duration.ns == 0);
     well_ &= gap && own && t.earliest.ns >= 0;
-    Add(t.duration.ns), Add(t.gap.ns), Add(t.earliest.ns);
+    AddLength(t);
   }
+  // Only for AreFarFromLimit().
+  void AddLength(const Task& t) { Add(t.duration.ns), Add(t.gap.ns), Add(t.earliest.ns); }
   // None of them is one that ValidateButCycles() refuses by itself.
   bool well() const { return well_; }
   // Nor are all together too long for a replay: true of nearly all that are not. REQUIRES: all

@@ -153,7 +153,7 @@ bool TimesOfTasks::AreFarFromLimit(size_t tasks, uint64_t more) const {
 
 absl::Status FitsReplay(const Graph& graph) {
   TimesOfTasks times;
-  for (const Task& t : graph.tasks()) times.Add(t);
+  for (const Task& t : graph.tasks()) times.AddLength(t);
   return times.AreFarFromLimit(graph) ? absl::OkStatus() : LengthOf(graph).Check();
 }
 

@@ -138,9 +138,11 @@ void Editor::NeedEditsWhere(absl::FunctionRef<bool(const Task&, Duration, Durati
   for (TaskId t : ends_->tasks()) {
     const Task& task = graph_.task(t);
     if (task.removed) continue;
+    const std::span<const Duration> durations = ends_->durations.Of(t), gaps = ends_->gaps.Of(t);
     for (size_t e = 0; e < ends_->size(); ++e) {
-      const Duration duration = ends_->durations.Of(e, t, task.duration);
-      if (others(task, duration, ends_->gaps.Of(e, t, task.gap))) ends_->NeedEdits(e);
+      if (ends_->needs_edits(e)) continue;
+      const Duration duration = durations.empty() ? task.duration : durations[e];
+      if (others(task, duration, gaps.empty() ? task.gap : gaps[e])) ends_->NeedEdits(e);
     }
   }
 }
@@ -483,14 +485,6 @@ TaskId Editor::LaunchOf(TaskId gpu_task) const {
   if (gpu_task.index() >= launches_.edge.size()) return TaskId::None();
   uint32_t edge = launches_.edge[gpu_task.index()];
   return edge == kNoEdge ? TaskId::None() : graph_.edges()[edge].from;
-}
-
-std::span<const TaskId> Editor::LaunchedBy(TaskId call) const {
-  if (!calls_known_) IndexCalls();
-  const std::vector<uint32_t>& begin = launched_->begin;
-  if (call.index() + 1 >= begin.size()) return {};
-  return std::span(launched_->tasks)
-      .subspan(begin[call.index()], begin[call.index() + 1] - begin[call.index()]);
 }
 
 }  // namespace daydream

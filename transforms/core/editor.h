@@ -205,7 +205,13 @@ class Editor {
   // The call that launched this GPU task (rule kLaunch), or None. Indexed on first use, O(1).
   TaskId LaunchOf(TaskId gpu_task) const;
   // GPU tasks launched by this call. Indexed on first use.
-  std::span<const TaskId> LaunchedBy(TaskId call) const;
+  std::span<const TaskId> LaunchedBy(TaskId call) const {
+    if (!calls_known_) IndexCalls();
+    const std::span<const uint32_t> begin = launched_->begin;
+    const size_t i = call.index();
+    if (i + 1 >= begin.size() || begin[i] == begin[i + 1]) return {};
+    return std::span(launched_->tasks).subspan(begin[i], begin[i + 1] - begin[i]);
+  }
   // Ends the edits: removed calls no longer wait for anything, and launch queues follow the new
   // positions. O(tasks + edges).
   void Finish();
