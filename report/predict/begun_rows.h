@@ -33,6 +33,14 @@ struct Noted {
   void Add(const Application& application, const Graph& graph, Applied* applied, bool limits_hold);
 };
 
+// A step that was played elsewhere.
+struct PlayedStep {
+  Duration step;
+  std::vector<Duration> periods;  // StepPeriods()
+  bool as_recorded = false;       // PlaysAlike() the recorded graph
+  Graph* like = nullptr;          // what was played, but for times
+};
+
 class BegunRows {
  public:
   // After some applications.
@@ -43,7 +51,8 @@ class BegunRows {
     bool bound = false;
     std::vector<CauseJournal> journals = {};
     MemoryTrail trail;
-    std::optional<WholeWork> work = {};  // where it is known
+    std::optional<WholeWork> work = {};     // where it is known
+    std::optional<PlayedStep> played = {};  // likewise; `graph` is null then
 
     Noted noted() { return {left_out, changes, bound, journals, trail}; }
   };

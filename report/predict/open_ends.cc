@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "report/predict/settings.h"
-#include "report/predict/what_if.h"
 
 namespace daydream {
 namespace {
@@ -61,6 +60,17 @@ void PlayColumns(const EndColumns& columns, const Graph& graph, StepBatch& batch
     for (size_t s = 0; s < side_by_side.size(); ++s) side_by_side[s]->step = steps[s];
   }
   batch.Reset();
+}
+
+std::vector<ParamEnds> StepsAtEnds(std::span<const OpenEnd> ends, Duration step, double scale) {
+  const auto at = [&](const OpenEnd& e) { return e.step ? e.step->Scaled(scale) : step; };
+  std::vector<ParamEnds> steps;
+  for (size_t e = 0; e < ends.size(); e += 2) {
+    const ParamSpec& spec = *ends[e].spec;
+    const double place = (spec.fallback - spec.low) / (spec.high - spec.low);
+    steps.push_back({at(ends[e]), at(ends[e + 1]), std::clamp(place, 0.0, 1.0)});
+  }
+  return steps;
 }
 
 BegunScenario::BegunScenario(std::span<const Application> scenario, GraphCopies& copies,

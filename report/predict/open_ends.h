@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "report/predict/graph_copies.h"
+#include "report/predict/intervals.h"
 #include "simulator/step_batch.h"
 #include "transforms/core/ends.h"
 #include "transforms/scenario/scenario.h"
@@ -30,6 +31,10 @@ struct OpenEnd {
 // column. All scenarios of `batch` are as before.
 void PlayColumns(const EndColumns& columns, const Graph& graph, StepBatch& batch,
                  std::span<OpenEnd> ends);
+
+// The steps at `ends`, low and high in turn, each `scale` times as long; `step` where it could not
+// be played.
+std::vector<ParamEnds> StepsAtEnds(std::span<const OpenEnd> ends, Duration step, double scale);
 
 // The graphs between the applications of a scenario: an end of a later one's parameter goes on from
 // what the earlier ones have made. Keeps references to `scenario` and `copies`.

@@ -114,7 +114,7 @@ class Predictor {
       SetInterval(p_, doubts);
       if (base_.few_waits) MayGainNothing(base_.step, p_);
       const bool same = p_.step == base_.step && doubts.params.empty();
-      if (same && PlaysAlike(*base_.graph, outcome->graph)) {
+      if (same && IsAsRecorded(*outcome)) {
         AnswerAs(BaselinePrediction(base_, replay_), p_);
       } else if (absl::Status traced = Doubt(*outcome); !traced.ok()) {
         p_.error = traced;
@@ -148,7 +148,7 @@ class Predictor {
     const BegunRows::Begun* const begun = told_ != nullptr ? told_ : kept.get();
     GraphCopies::Copy copy = kept ? base_.copies->MakeOf(*kept->graph) : GraphCopies::Copy();
     if (begun == nullptr) copy = base_.copies->Make();
-    Graph& graph = told_ != nullptr ? *told_->graph : *copy;
+    Graph& graph = told_ != nullptr ? *(IsPlayed() ? told_->played->like : &*told_->graph) : *copy;
     Outcome out{std::move(copy), graph};
     if (begun) {
       p_.left_out = begun->left_out, p_.changes = begun->changes, p_.bound = begun->bound;
@@ -212,6 +212,11 @@ class Predictor {
   // The step as played; without a timeline where nobody needs it.
   absl::Status FindStep(Outcome& out) {
     const Graph& graph = out.graph;
+    if (IsPlayed()) {
+      p_.step = point_ = told_->played->step;
+      p_.steps = CountedPeriods(graph, std::vector(told_->played->periods));
+      return absl::OkStatus();
+    }
     const bool quick = !wanted_.Path(p_.steps) && !options_.kernel_time;
     // The step may be all that is asked: then no plan pays.
     const bool once = quick && out.own != nullptr && (options_.least_saved || !options_.intervals);
@@ -253,6 +258,13 @@ class Predictor {
       DD_RETURN_IF_ERROR(FindPath(out));
     sure ? DoubtProfiler(p_) : DoubtProfiler(*base_.graph, p_);
     return absl::OkStatus();
+  }
+
+  bool IsPlayed() const { return told_ != nullptr && told_->played; }
+
+  bool IsAsRecorded(const Outcome& out) const {
+    if (IsPlayed()) return told_->played->as_recorded;
+    return PlaysAlike(*base_.graph, out.graph);
   }
 
   absl::Status FindPath(Outcome& out) {
@@ -362,7 +374,7 @@ class Predictor {
             ? LeastKernelTime(out.graph, LeastTimes(*base_.graph, out.graph, same_work))
             : base_.least->Of(out.graph, same_work);
     doubts.floor = floor.Scaled(scale_);
-    doubts.params = Ends();
+    doubts.params = StepsAtEnds(ends_, p_.step, scale_ * (1 + p_.learned.share));
     if (kernel_ends_ && !doubts.learned) doubts.kernels = kernel_ends_->Scaled(scale_);
     if (other_host_.has_value() && p_.step.ns > 0) {
       const Duration other = other_host_->Scaled(scale_ * (1 + p_.learned.share));
@@ -454,18 +466,6 @@ class Predictor {
         end.step = StepAt(end, out);
       }
     });
-  }
-
-  std::vector<ParamEnds> Ends() const {
-    const double scale = scale_ * (1 + p_.learned.share);
-    auto step = [&](const OpenEnd& e) { return e.step ? e.step->Scaled(scale) : p_.step; };
-    std::vector<ParamEnds> out;
-    for (size_t e = 0; e < ends_.size(); e += 2) {
-      const ParamSpec& spec = *ends_[e].spec;
-      const double place = (spec.fallback - spec.low) / (spec.high - spec.low);
-      out.push_back({step(ends_[e]), step(ends_[e + 1]), std::clamp(place, 0.0, 1.0)});
-    }
-    return out;
   }
 
   const Baseline& base_;

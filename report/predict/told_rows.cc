@@ -1,10 +1,12 @@
 #include "report/predict/told_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
 
+#include "graph/retimed.h"
 #include "report/predict/what_if.h"
 #include "report/predict/whole_work.h"
 
@@ -175,12 +177,16 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
   BegunRows::Begun& begun = told->lead_;
   begun.graph = recorded.copies.Make();
   Graph& graph = *begun.graph;
-  Notes notes(*told, *axis, columns);
+  const bool stated =
+      std::ranges::all_of(lead, [](const Application& a) { return StatesTimes(*a.transform); });
+  std::optional<Notes> notes;
+  if (!stated) notes.emplace(*told, *axis, columns);
   bool all_told = true;
   const auto note = [&](const Application& a, Applied* applied) -> absl::Status {
     begun.noted().Add(a, graph, applied, recorded.limits_hold);
+    if (stated) return absl::OkStatus();
     const auto at = static_cast<size_t>(&a - lead.data());
-    all_told = notes.Follow(at, graph, applied != nullptr);
+    all_told = notes->Follow(at, graph, applied != nullptr);
     // Those that tell durations do not tell what other gaps do to them.
     const auto durations = [](const Application& x) { return x.transform->ends == AtEnds::kTold; };
     if (at >= *axis && columns.gaps.any()) {
@@ -189,16 +195,72 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
     return all_told ? absl::OkStatus() : absl::CancelledError();
   };
   if (!ApplyAll(lead, graph, note, &columns, recorded.notes).ok()) return nullptr;
+  begun.work = WorkOf(recorded.graph, graph);
+  if (stated) return told->PlayAll(columns) ? std::move(told) : nullptr;
   // Where only times are set, each row by itself takes no longer.
   if (graph.structure() == GraphCopies::kStructure) return nullptr;
-  notes.TellTasks();
-  begun.work = WorkOf(recorded.graph, graph);
+  notes->TellTasks();
   told->FindWork(columns);
   return told;
 }
 
-// Rows that need edits of their own are alone, and those that take longer than the first, of which
-// is known that it fits a replay.
+bool ToldRows::PlayAll(const EndColumns& columns) {
+  const Graph& graph = *lead_.graph;
+  if (graph.structure() != GraphCopies::kStructure) return false;
+  const Replays::Lent batch = recorded_.replays.Batch(graph);
+  if (batch == nullptr) return false;
+  std::vector<TaskId> tasks = columns.tasks();
+  std::erase_if(tasks, [&](TaskId t) { return graph.task(t).removed; });
+  const auto below = [](Duration gap) { return gap < Duration{}; };
+  const bool gap_below = std::ranges::any_of(
+      tasks, [&](TaskId t) { return std::ranges::any_of(columns.gaps.Of(t), below); });
+  if (gap_below) return false;
+  played_.resize(width_);
+  for (PlayedStep& row : played_) row.as_recorded = true;
+  ForEachRetimed(graph, [&](TaskId t) {
+    const Task &was = recorded_.graph.task(t), &is = graph.task(t);
+    if (was.duration == is.duration && was.gap == is.gap) return;
+    const bool told = columns.durations.Has(t) || columns.gaps.Has(t);
+    for (size_t row = 0; row < (told ? 1 : width_); ++row) played_[row].as_recorded = false;
+  });
+  for (size_t first = 0; first < width_; first += StepBatch::kWidth) {
+    PlayEight(first, tasks, columns, *batch);
+  }
+  batch->Reset();
+  FindAlone(columns);
+  return true;
+}
+
+void ToldRows::PlayEight(size_t first, std::span<const TaskId> tasks, const EndColumns& columns,
+                         StepBatch& batch) {
+  const size_t count = std::min(StepBatch::kWidth, width_ - first);
+  std::array<Duration, StepBatch::kWidth> longer = {};
+  std::array<bool, StepBatch::kWidth> other = {};
+  batch.Reset();
+  for (TaskId t : tasks) {
+    const Task &was = recorded_.graph.task(t), &lead = lead_.graph->task(t);
+    const auto times = columns.durations.Of(t), gaps = columns.gaps.Of(t);
+    const StepBatch::Sums sums = batch.sums(t);
+    for (size_t s = first == 0 ? 1 : 0; s < count; ++s) {
+      const Duration time = times.empty() ? lead.duration : times[first + s - 1];
+      const Duration gap = gaps.empty() ? lead.gap : gaps[first + s - 1];
+      sums.duration[s] += (time - lead.duration).ns;
+      sums.gap[s] += (gap - lead.gap).ns;
+      longer[s] += time - lead.duration + (gap - lead.gap);
+      other[s] |= time != was.duration || gap != was.gap;
+    }
+  }
+  batch.Run([&](size_t s, Duration step) {
+    if (s >= count) return;
+    PlayedStep& row = played_[first + s];
+    row.step = step;
+    row.periods.assign(batch.periods().begin(), batch.periods().end());
+    row.as_recorded &= !other[s];
+    row.like = &*lead_.graph;
+    longer_[first + s] = longer[s];
+  });
+}
+
 void ToldRows::FindWork(const EndColumns& columns) {
   for (const Told& told : tasks_) {
     const std::span<const Times> times = std::span(times_).subspan(told.times, width_);
@@ -206,6 +268,12 @@ void ToldRows::FindWork(const EndColumns& columns) {
       longer_[row] += times[row].duration + times[row].gap - times[0].duration - times[0].gap;
     }
   }
+  FindAlone(columns);
+}
+
+// Rows that need edits of their own are alone, and those that take longer than the first, of which
+// is known that it fits a replay.
+void ToldRows::FindAlone(const EndColumns& columns) {
   for (size_t row = 1; row < width_; ++row) {
     alone_[row] = columns.needs_edits(row - 1) || longer_[row] > Duration{};
   }
@@ -220,15 +288,16 @@ ToldRows::Row ToldRows::Take(size_t row) {
     if (spare != nullptr) spare_.pop_back();
   }
   if (spare == nullptr) {
-    spare = std::make_unique<BegunRows::Begun>(
-        BegunRows::Begun{recorded_.copies.MakeOf(*lead_.graph), lead_.left_out, lead_.changes,
-                         lead_.bound, lead_.journals, lead_.trail});
+    GraphCopies::Copy graph = played_.empty() ? recorded_.copies.MakeOf(*lead_.graph) : nullptr;
+    spare = std::make_unique<BegunRows::Begun>(BegunRows::Begun{
+        std::move(graph), lead_.left_out, lead_.changes, lead_.bound, lead_.journals, lead_.trail});
   }
   for (const Told& told : tasks_) {
     const Times& times = times_[told.times + row];
     spare->graph->SetDuration(TaskId(told.at), times.duration);
     spare->graph->SetGap(TaskId(told.at), times.gap);
   }
+  if (!played_.empty()) spare->played = played_[row];
   spare->work = {lead_.work->shape, lead_.work->time + longer_[row]};
   auto told = edits_.begin();
   for (uint32_t j = 0; j < lead_.journals.size(); ++j) {

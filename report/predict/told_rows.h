@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "report/predict/begun_rows.h"
+#include "report/predict/replays.h"
 #include "transforms/core/ends.h"
 
 namespace daydream {
@@ -32,12 +33,14 @@ class ToldRows {
     const Graph& graph;
     GraphCopies& copies;
     const MemoryProfile& memory;
+    Replays& replays;
     EditNotes notes = EditNotes::kKept;  // for causes of all rows
     bool limits_hold = false;            // WhatIfOptions::limits_hold
   };
 
   // Each two of `rows` have the same PlaceOfTimes(). Null: it cannot be told, or each row by itself
-  // is as quick. O(one application of the list, and rows x tasks that take other times).
+  // is as quick. O(one application of the list, and rows x tasks that take other times); where the
+  // user states all that the list does, rows are played here, too.
   static std::unique_ptr<ToldRows> Make(const Recorded& recorded,
                                         std::span<const std::vector<Application>* const> rows);
 
@@ -66,7 +69,13 @@ class ToldRows {
         alone_(rows, false),
         longer_(rows),
         lead_{.trail = MemoryTrail(recorded.memory)} {}
+  // Where the user states all times: eight rows at once, without a graph of each. False: gaps
+  // became less than nothing, or there is no batch.
+  bool PlayAll(const EndColumns& columns);
+  void PlayEight(size_t first, std::span<const TaskId> tasks, const EndColumns& columns,
+                 StepBatch& batch);
   void FindWork(const EndColumns& columns);
+  void FindAlone(const EndColumns& columns);
   void SetEdits(size_t row, std::span<const Told> told, uint32_t journal,
                 std::vector<Editor::Edit>& edits) const;
   void Keep(BegunRows::Begun* row);
@@ -80,6 +89,7 @@ class ToldRows {
   size_t first_behind_ = 0;       // the first journal of an application behind the one that differs
   std::vector<Told> edits_, tasks_;  // the edits by journal, in order
   std::vector<Times> times_;
+  std::vector<PlayedStep> played_;  // by row, where all were played
   std::mutex mutex_;
   std::vector<std::unique_ptr<BegunRows::Begun>> spare_;
 };

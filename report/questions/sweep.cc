@@ -418,7 +418,8 @@ std::unique_ptr<ToldRows> SweepRunner::Tell(
   const Impl& m = *impl_;
   const EditNotes notes = Wanted(*rows.front(), m.replay, m.without_interval).Notes();
   return ToldRows::Make(
-      {*m.base.graph, *m.base.copies, m.base.memory, notes, m.options.limits_hold}, rows);
+      {*m.base.graph, *m.base.copies, m.base.memory, *m.base.replays, notes, m.options.limits_hold},
+      rows);
 }
 
 PlayedRow SweepRunner::PlayTold(size_t index, const std::vector<Application>& scenario,

@@ -89,6 +89,22 @@ TEST(ToldRows, AreWhatEachOfThemIsByItself) {
   EXPECT_GT(told, 100);
 }
 
+// Nine rows are two batches, one of which is not full.
+TEST(ToldRows, WhereTheUserStatesAllTimesEightArePlayedAtOnce) {
+  size_t told = 0;
+  for (const char* example : {"resnet50", "launch-bound"}) {
+    for (const char* form : {"speedup(kernel:.,{})", "speedup(kind:host,{})", "speedup(op:.,{})",
+                             "speedup(class:gemm,{}),speedup(kernel:.,1.5)",
+                             "speedup(kind:host,2),speedup(op:.,{})"}) {
+      SCOPED_TRACE(fmt::format("{} {}", example, form));
+      const Rows rows(Example(example), form, kNumbers);
+      rows.ExpectEachIsTheSame();
+      told += rows.CountTold();
+    }
+  }
+  EXPECT_EQ(told, 2 * 5 * kNumbers.size());
+}
+
 TEST(ToldRows, ThoseWithEditsOfTheirOwnAreLeftOut) {
   // Host work that is shorter makes fewer launches worth a graph.
   const Rows rows(Example("launch-bound"), "speedup(op:.,{}),graphs", {1, 2, 1000});
@@ -131,8 +147,8 @@ TEST_P(ToldRowsOf, AreWhatEachOfThemIsByItself) {
   auto built = BuildGraph(*trace);
   constexpr size_t kLarge = 50'000;
   if (!built.ok() || built->graph.size() > kLarge) GTEST_SKIP() << "no graph, or a large one";
-  for (const char* form :
-       {"speedup(kernel:.,{}),amp,fuse", "speedup(kernel:.,{}),compile,graphs"}) {
+  for (const char* form : {"speedup(kernel:.,{}),amp,fuse", "speedup(kernel:.,{}),compile,graphs",
+                           "speedup(kind:host,{})", "speedup(phase:backward,{})"}) {
     SCOPED_TRACE(form);
     Rows(*built, form, {1.1, 1.3, 9}).ExpectEachIsTheSame();
   }

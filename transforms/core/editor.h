@@ -129,7 +129,11 @@ class Editor {
   // Live tasks for which `wanted` holds, in TaskId order. O(tasks).
   std::vector<TaskId> Select(const std::function<bool(const Graph&, TaskId)>& wanted) const;
 
-  void Scale(std::span<const TaskId> tasks, double factor);  // durations; factor >= 0
+  // Durations; factor >= 0. `at_ends`: factors there, where they are others.
+  void Scale(std::span<const TaskId> tasks, double factor, std::span<const double> at_ends = {});
+  // The same of gaps that are more than nothing.
+  void ScaleGaps(std::span<const TaskId> tasks, double factor,
+                 std::span<const double> at_ends = {});
   void SetDuration(TaskId t, Duration d);
   // For transforms whose parameters change times only (Transform::ends). What `of(EndView)` gives
   // at each end of open parameters; empty when nobody asks. Before the edit that it is about.

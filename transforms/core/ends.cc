@@ -12,14 +12,17 @@ void EndColumns::Begin(size_t i, const Params& params) {
   for (const End& end : ends_) params_.push_back(end.application == i ? &end.params : &given_);
 }
 
-void TimeColumns::Set(TaskId t, std::span<const Duration> times) {
-  if (Has(t)) {
-    std::ranges::copy(times, times_.begin() + static_cast<ptrdiff_t>(row_of_[t.index()] * ends_));
-    return;
+std::span<Duration> TimeColumns::Make(TaskId t, Duration now) {
+  if (!Has(t)) {
+    if (t.index() >= row_of_.size()) row_of_.resize(t.index() + 1, kNone);
+    row_of_[t.index()] = static_cast<uint32_t>(times_.size() / ends_);
+    times_.resize(times_.size() + ends_, now);
   }
-  if (t.index() >= row_of_.size()) row_of_.resize(t.index() + 1, kNone);
-  row_of_[t.index()] = static_cast<uint32_t>(times_.size() / ends_);
-  times_.insert(times_.end(), times.begin(), times.end());
+  return std::span(times_).subspan(size_t{row_of_[t.index()]} * ends_, ends_);
+}
+
+void TimeColumns::Set(TaskId t, std::span<const Duration> times) {
+  std::ranges::copy(times, Make(t, {}).begin());
 }
 
 void TimeColumns::AddTasksTo(std::vector<TaskId>& tasks) const {
@@ -31,8 +34,9 @@ void TimeColumns::AddTasksTo(std::vector<TaskId>& tasks) const {
 std::vector<TaskId> EndColumns::tasks() const {
   std::vector<TaskId> tasks;
   durations.AddTasksTo(tasks);
+  const auto of_durations = static_cast<std::ptrdiff_t>(tasks.size());
   gaps.AddTasksTo(tasks);
-  std::ranges::sort(tasks);
+  std::inplace_merge(tasks.begin(), tasks.begin() + of_durations, tasks.end());
   tasks.erase(std::unique(tasks.begin(), tasks.end()), tasks.end());
   return tasks;
 }

@@ -27,10 +27,13 @@ class TimeColumns {
     return times.empty() ? now : times[end];
   }
   void Set(TaskId t, std::span<const Duration> times);
+  // To be changed in place; `now`, where it took the same at all ends until then.
+  std::span<Duration> Make(TaskId t, Duration now);
   void Forget(TaskId t) {
     if (Has(t)) row_of_[t.index()] = kNone;
   }
-  void AddTasksTo(std::vector<TaskId>& tasks) const;
+  void Reserve(size_t tasks) { times_.reserve(times_.size() + tasks * ends_); }
+  void AddTasksTo(std::vector<TaskId>& tasks) const;  // in order
   bool any() const { return !row_of_.empty(); }
 
  private:

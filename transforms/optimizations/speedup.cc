@@ -1,4 +1,8 @@
 // speedup: what the user selects runs faster, by a factor that the user gives.
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 #include "transforms/core/select.h"
 #include "transforms/core/select_term.h"
 #include "transforms/core/transform.h"
@@ -25,28 +29,15 @@ constexpr ParamSpec kSpeedupParams[] = {
 
 void Shorten(std::span<const TaskId> tasks, const Params& params, Editor& edit) {
   const double factor = 1 / params["by"];
-  const std::vector<double> at_ends =
+  std::vector<double> at_ends =
       edit.AtEnds([](const EndView& at) { return 1 / at.params()["by"]; });
-  if (at_ends.empty()) edit.Scale(tasks, factor);
-  for (TaskId t : at_ends.empty() ? std::span<const TaskId>() : tasks) {
-    const auto times =
-        edit.AtEnds([&](const EndView& at) { return at.DurationOf(t).Scaled(at_ends[at.end]); });
-    edit.Scale({&t, 1}, factor);
-    edit.SetAtEnds(t, times);
-  }
-  for (TaskId t : tasks) {
-    // Between host tasks the gap is host work, between GPU tasks it is latency.
-    if (!IsHost(edit.graph().task(t).kind)) continue;
-    const auto shorter = [](Duration gap, double by) {
-      return gap > Duration{} ? gap.Scaled(by) : gap;
-    };
-    const Duration gap = edit.graph().task(t).gap;
-    const auto gaps = edit.AtEnds([&](const EndView& at) {
-      return shorter(at.columns.gaps.Of(at.end, t, gap), at_ends[at.end]);
-    });
-    if (factor != 1 && gap > Duration{}) edit.SetGap(t, shorter(gap, factor));
-    if (gaps != std::vector(gaps.size(), gap)) edit.SetGapAtEnds(t, gaps);
-  }
+  if (std::ranges::count(at_ends, factor) == std::ssize(at_ends)) at_ends.clear();
+  edit.Scale(tasks, factor, at_ends);
+  // Between host tasks the gap is host work, between GPU tasks it is latency.
+  std::vector<TaskId> host;
+  std::ranges::copy_if(tasks, std::back_inserter(host),
+                       [&](TaskId t) { return IsHost(edit.graph().task(t).kind); });
+  edit.ScaleGaps(host, factor, at_ends);
 }
 
 absl::Status RunSpeedup(const Params& params, Editor& edit) {
