@@ -27,7 +27,7 @@ MOST_OF_IMPORT = 0.45  # of `gzip -dc`
 BATCH_NS = 0.15 * 3.8
 STREAMS = 20_000
 LARGE_EVENTS = 7_000_000  # about 1 GB of JSON
-THOUSAND = "speedup(kernel:.,1.05..10.045+0.009)"  # 1000 points
+THOUSAND = "speedup(kernel:.,1.05..10.045+0.009)"  # 1000 points; questions.py has other selectors
 MANY_TRACE = "training/recsys-a100-rank3of8.json.gz"  # 112,863 tasks of six steps
 MANY = "speedup(kernel:.,1.05..10.0491+0.0009)"  # 10,000 points
 

@@ -23,9 +23,8 @@ QUESTION_BARS = {
     "whatif --opt amp,fuse": 2 * WHATIF_THEN,
     "causal": 0.5 * CAUSAL_THEN,
     "advise": 5 * WHATIF_THEN,
-    "sweep of 1000 speed-ups": 5 * WHATIF_THEN,
-    "sweep of 1000 speed-ups, no intervals": 5 * WHATIF_THEN,
 }
+SWEEP_BAR = 5 * WHATIF_THEN
 UNITS = [(1e9, "GB"), (1e6, "MB")]
 
 
@@ -51,7 +50,7 @@ def questions(measured):
     ]
     for i, row in enumerate(recordings[0]["rows"][1:], 1):
         costs = [r["rows"][i]["cpu_s"] for r in recordings]
-        bar = QUESTION_BARS.get(row["what"])
+        bar = QUESTION_BARS.get(row["what"], SWEEP_BAR if row["what"].startswith("sweep") else None)
         name = re.sub(r"^([a-z]+( --opt \S+)?)", r"`\1`", row["what"])
         times = ["failed" if c is None else f"{c / s:.2g}" for c, s in zip(costs, gzip)]
         rows.append([name, *times, f"{bar:.2g}" if bar else ""])

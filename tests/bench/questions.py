@@ -23,6 +23,17 @@ TRACES = [
 ]
 
 
+# Of what the points set.
+SELECTED = {"kernels": "kernel:.", "host work": "kind:host", "backward passes": "phase:backward"}
+
+
+def sweeps(trace):
+    for name, selector in SELECTED.items():
+        sweep = [PROGRAM, "sweep", trace, "--opt", THOUSAND.replace("kernel:.", selector)]
+        yield f"sweep of 1000 speed-ups of {name}", sweep
+        yield f"sweep of 1000 speed-ups of {name}, no intervals", [*sweep, "--no-interval"]
+
+
 def commands(trace, out):
     return {
         "gzip -dc": ["gzip", "-dc", trace],
@@ -31,8 +42,7 @@ def commands(trace, out):
         "whatif --opt amp,fuse": [PROGRAM, "whatif", trace, "--opt", "amp,fuse"],
         "causal": [PROGRAM, "causal", trace],
         "advise": [PROGRAM, "advise", trace],
-        "sweep of 1000 speed-ups": [PROGRAM, "sweep", trace, "--opt", THOUSAND],
-        "sweep of 1000 speed-ups, no intervals": [PROGRAM, "sweep", trace, "--opt", THOUSAND, "--no-interval"],
+        **dict(sweeps(trace)),
     }
 
 

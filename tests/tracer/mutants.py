@@ -87,7 +87,7 @@ MUTANTS = [
     ("copies from pageable memory never block", "graph/rule_blocking.cc",
      "copy.bytes > kStagedBytes && starts_inside", "false", "build_test", ""),
     ("freeing waits though a stream goes on", "graph/rule_blocking.cc",
-     "    if (all_done) AddDeviceWait(call, last);", "    AddDeviceWait(call, last);",
+     "    if (last_.AllEndBy(call.end + kFreeSkew)) AddDeviceWait(", "    AddDeviceWait(",
      "rule_limits_test", ""),
     ("a wait for an event is one for the stream", "graph/rule_blocking.cc",
      "if (event && sync->record_correlation != 0) {", "if (false) {", "rule_limits_test", ""),

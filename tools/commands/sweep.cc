@@ -44,7 +44,9 @@ const Flag kSweepFlags[] = {
     {.name = "--pareto",
      .value = "GOALS",
      .help = "also show the rows that no other beats in step,memory"},
-    {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
+    {.name = "--no-interval",
+     .help = "skip the intervals, which need more replays; "
+             "what is low for a wide one reads medium then"},
     kTrueStepFlag,
     kKeepRecordingCostFlag,
     kSamplesFlag,

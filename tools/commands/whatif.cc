@@ -72,7 +72,9 @@ const Flag kWhatIfFlags[] = {
     kKeepRecordingCostFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
-    {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
+    {.name = "--no-interval",
+     .help = "skip the intervals, which need more replays; "
+             "what is low for a wide one reads medium then"},
     {.name = "--watch",
      .help = "ask again whenever the trace or an option file changes, a line an answer, until "
              "Ctrl-C"},

@@ -322,8 +322,9 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   }
   WriteThroughput(p, json);
   json.Key("bound").Bool(p.bound).Key("confidence");
-  // Only the baseline is measured: what saves too little to be a row is not judged.
-  if (ok && (p.opts.empty() || p.confidence != Confidence::kMeasured)) {
+  // Only the baseline is measured, and what plays as it does: what saves too little to be a row is
+  // not judged.
+  if (ok && (p.opts.empty() || p.confidence != Confidence::kMeasured || !p.why.empty())) {
     json.String(Name(p.confidence));
   } else {
     json.Null();
