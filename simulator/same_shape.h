@@ -12,7 +12,7 @@ bool SameShape(const Graph& a, const Graph& b);  // all but tasks; O(edges)
 bool SamePlace(const Task& x, const Task& y);
 
 // A number, not 0, that graphs of one shape, with all tasks in the same places, have in common: two
-// others have the same one by chance only, once in 2^64 pairs. O(tasks + edges).
+// others have the same one by chance only, once in 2^63 pairs. O(tasks + edges).
 uint64_t NumberOfShape(const Graph& graph);
 
 }  // namespace daydream

@@ -184,8 +184,10 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
   bool all_told = true;
   const auto note = [&](const Application& a, Applied* applied) -> absl::Status {
     begun.noted().Add(a, graph, applied, recorded.limits_hold);
-    if (stated) return absl::OkStatus();
     const auto at = static_cast<size_t>(&a - lead.data());
+    // Then each row says of its own number that it was left out.
+    if (applied == nullptr && at == *axis) return absl::CancelledError();
+    if (stated) return absl::OkStatus();
     all_told = notes->Follow(at, graph, applied != nullptr);
     // Those that tell durations do not tell what other gaps do to them.
     const auto durations = [](const Application& x) { return x.transform->ends == AtEnds::kTold; };
@@ -200,7 +202,7 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
   // Where only times are set, each row by itself takes no longer.
   if (graph.structure() == GraphCopies::kStructure) return nullptr;
   notes->TellTasks();
-  told->FindWork(columns);
+  told->FindWork(columns, {});
   return told;
 }
 
@@ -215,6 +217,7 @@ bool ToldRows::PlayAll(const EndColumns& columns) {
   const bool gap_below = std::ranges::any_of(
       tasks, [&](TaskId t) { return std::ranges::any_of(columns.gaps.Of(t), below); });
   if (gap_below) return false;
+  FindWork(columns, tasks);
   played_.resize(width_);
   for (PlayedStep& row : played_) row.as_recorded = true;
   ForEachRetimed(graph, [&](TaskId t) {
@@ -227,14 +230,12 @@ bool ToldRows::PlayAll(const EndColumns& columns) {
     PlayEight(first, tasks, columns, *batch);
   }
   batch->Reset();
-  FindAlone(columns);
   return true;
 }
 
 void ToldRows::PlayEight(size_t first, std::span<const TaskId> tasks, const EndColumns& columns,
                          StepBatch& batch) {
   const size_t count = std::min(StepBatch::kWidth, width_ - first);
-  std::array<Duration, StepBatch::kWidth> longer = {};
   std::array<bool, StepBatch::kWidth> other = {};
   batch.Reset();
   for (TaskId t : tasks) {
@@ -242,11 +243,11 @@ void ToldRows::PlayEight(size_t first, std::span<const TaskId> tasks, const EndC
     const auto times = columns.durations.Of(t), gaps = columns.gaps.Of(t);
     const StepBatch::Sums sums = batch.sums(t);
     for (size_t s = first == 0 ? 1 : 0; s < count; ++s) {
+      if (alone_[first + s]) continue;
       const Duration time = times.empty() ? lead.duration : times[first + s - 1];
       const Duration gap = gaps.empty() ? lead.gap : gaps[first + s - 1];
       sums.duration[s] += (time - lead.duration).ns;
       sums.gap[s] += (gap - lead.gap).ns;
-      longer[s] += time - lead.duration + (gap - lead.gap);
       other[s] |= time != was.duration || gap != was.gap;
     }
   }
@@ -257,25 +258,44 @@ void ToldRows::PlayEight(size_t first, std::span<const TaskId> tasks, const EndC
     row.periods.assign(batch.periods().begin(), batch.periods().end());
     row.as_recorded &= !other[s];
     row.like = &*lead_.graph;
-    longer_[first + s] = longer[s];
   });
 }
 
-void ToldRows::FindWork(const EndColumns& columns) {
+namespace {
+
+// What a row takes longer than the first: exactly, where that is no more than a replay takes, and
+// about, which tells.
+struct Longer {
+  uint64_t exact = 0;  // wraps around
+  double about = 0;
+  void Add(Duration is, Duration was) {
+    exact += static_cast<uint64_t>((is - was).ns);
+    about += static_cast<double>((is - was).ns);
+  }
+};
+
+}  // namespace
+
+void ToldRows::FindWork(const EndColumns& columns, std::span<const TaskId> tasks) {
+  std::vector<Longer> longer(width_);
+  for (TaskId t : tasks) {
+    const Task& lead = lead_.graph->task(t);
+    const auto times = columns.durations.Of(t), gaps = columns.gaps.Of(t);
+    for (size_t end = 0; end < times.size(); ++end) longer[end + 1].Add(times[end], lead.duration);
+    for (size_t end = 0; end < gaps.size(); ++end) longer[end + 1].Add(gaps[end], lead.gap);
+  }
   for (const Told& told : tasks_) {
     const std::span<const Times> times = std::span(times_).subspan(told.times, width_);
-    for (size_t row = 0; row < width_; ++row) {
-      longer_[row] += times[row].duration + times[row].gap - times[0].duration - times[0].gap;
+    for (size_t row = 1; row < width_; ++row) {
+      longer[row].Add(times[row].duration, times[0].duration);
+      longer[row].Add(times[row].gap, times[0].gap);
     }
   }
-  FindAlone(columns);
-}
-
-// Rows that need edits of their own are alone, and those that take longer than the first, of which
-// is known that it fits a replay.
-void ToldRows::FindAlone(const EndColumns& columns) {
+  // Rows that need edits of their own are alone, and those that take longer than the first, of
+  // which is known that it fits a replay.
   for (size_t row = 1; row < width_; ++row) {
-    alone_[row] = columns.needs_edits(row - 1) || longer_[row] > Duration{};
+    longer_[row] = Duration::Ns(static_cast<int64_t>(longer[row].exact));
+    alone_[row] = columns.needs_edits(row - 1) || longer[row].about > 0;
   }
 }
 

@@ -74,8 +74,9 @@ class ToldRows {
   bool PlayAll(const EndColumns& columns);
   void PlayEight(size_t first, std::span<const TaskId> tasks, const EndColumns& columns,
                  StepBatch& batch);
-  void FindWork(const EndColumns& columns);
-  void FindAlone(const EndColumns& columns);
+  // What rows take longer than the first, and which are alone. Of `tasks` by columns, of tasks_ by
+  // what is told of them.
+  void FindWork(const EndColumns& columns, std::span<const TaskId> tasks);
   void SetEdits(size_t row, std::span<const Told> told, uint32_t journal,
                 std::vector<Editor::Edit>& edits) const;
   void Keep(BegunRows::Begun* row);

@@ -144,20 +144,34 @@ void DenseSweep::AddGroup(std::vector<size_t> rows) {
   groups_.emplace_back(new Group{std::move(rows), left, {}, false, nullptr});
 }
 
-PlayedRow DenseSweep::PlayQuick(size_t index) {
-  if (group_of_[index] == kNone) return runner_.Play(index, scenarios_[index], false);
-  Group& group = *groups_[group_of_[index]];
+std::shared_ptr<ToldRows> DenseSweep::ToldOf(Group& group) {
   std::shared_ptr<ToldRows> told;
   {
     std::lock_guard lock(group.mutex);
-    if (!group.made) {
-      std::vector<const std::vector<Application>*> rows;
-      for (size_t row : group.rows) rows.push_back(&scenarios_[row]);
-      group.told = runner_.Tell(rows);
-      group.made = true;
-    }
-    told = group.told;
+    if (group.made) return group.told;
+    std::vector<const std::vector<Application>*> rows;
+    for (size_t row : group.rows) rows.push_back(&scenarios_[row]);
+    told = group.told = runner_.Tell(rows);
+    group.made = true;
   }
+  if (told == nullptr) return nullptr;
+  Group* oldest = nullptr;
+  {
+    std::lock_guard lock(keeping_);
+    kept_.push_back(&group);
+    if (kept_.size() > kMostKept) oldest = kept_.front(), kept_.pop_front();
+  }
+  if (oldest != nullptr) {
+    std::lock_guard lock(oldest->mutex);
+    oldest->told.reset();
+    oldest->made = false;  // once more, where somebody asks
+  }
+  return told;
+}
+
+PlayedRow DenseSweep::PlayQuick(size_t index) {
+  if (group_of_[index] == kNone) return runner_.Play(index, scenarios_[index], false);
+  const std::shared_ptr<ToldRows> told = ToldOf(*groups_[group_of_[index]]);
   if (told == nullptr) return runner_.Play(index, scenarios_[index], false);
   return runner_.PlayTold(index, scenarios_[index], *told, nth_of_[index]);
 }

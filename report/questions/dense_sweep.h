@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -56,6 +57,10 @@ class DenseSweep {
     std::shared_ptr<ToldRows> told;  // where it can be told
   };
 
+  // What rows of a group have in common stays until all are done, and for few groups: rows are
+  // asked for in turn, and of MPI ranks none has all rows of a group.
+  static constexpr size_t kMostKept = 4;
+
   using Places = std::array<size_t, 5>;  // in a line: from one played row to the next
 
   bool IsStraight(const Line& line, const Places& at);
@@ -68,6 +73,7 @@ class DenseSweep {
   // With its interval, once.
   const PlayedRow& Play(size_t index);
   // Without.
+  std::shared_ptr<ToldRows> ToldOf(Group& group);
   PlayedRow PlayQuick(size_t index);
   SweepRow Between(size_t index, const PlayedRow& before, const PlayedRow& behind);
 
@@ -78,6 +84,8 @@ class DenseSweep {
   std::unique_ptr<Known[]> known_;  // by index, where there are lines
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<uint32_t> group_of_, nth_of_;  // by index; kNone: of none
+  std::mutex keeping_;
+  std::deque<Group*> kept_;  // those that were told last
 };
 
 }  // namespace daydream

@@ -137,8 +137,6 @@ TEST(DenseSweep, RowsAreTheSameWhateverElseIsAskedFor) {
   for (size_t i : turn) EXPECT_EQ(dense.Run(i), rows[i]) << i;
 }
 
-// Kernels of 12 us that are ten times as fast take the same number of nanoseconds at the next
-// value.
 // Beside optimizations that edit more than times, and tell what they do with other times.
 TEST(DenseSweep, RowsOfOneShapeAreALineWhateverItsShapeIs) {
   for (const char* beside : {"fuse", "amp", "compile", "batch(x2),fuse"}) {

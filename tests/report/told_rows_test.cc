@@ -123,6 +123,26 @@ TEST(ToldRows, ARowThatTakesLongerThanTheFirstIsLeftOut) {
             3U);
 }
 
+// Times that add up to more than a replay takes, and more than 64 bits hold.
+TEST(ToldRows, RowsThatAreTooLongAreLeftOutWithoutHarmToOthers) {
+  const std::string slow = "speedup(op:.,0.001),speedup(op:.,0.001),speedup(op:.,0.001),";
+  for (const char* example : {"resnet50", "launch-bound"}) {
+    for (const char* behind : {"", ",graphs"}) {
+      SCOPED_TRACE(fmt::format("{} {}", example, behind));
+      const Rows rows(Example(example), slow + "speedup(op:.,{})" + behind,
+                      {1, 0.0019, 0.00108, 0.00244, 2});
+      EXPECT_LE(rows.CountTold(), 2U);
+      rows.ExpectEachIsTheSame();
+    }
+  }
+}
+
+TEST(ToldRows, ARowNamesItsOwnNumberWhereThatIsLeftOut) {
+  Rows(Example("launch-bound"), "speedup(kernel:none,{}),speedup(op:.,2)", {1.5, 2, 3})
+      .ExpectEachIsTheSame();
+  Rows(Example("launch-bound"), "speedup(kernel:none,{}),fuse", {1.5, 2, 3}).ExpectEachIsTheSame();
+}
+
 TEST(ToldRows, OnlyNumbersOfWhatSetsTimesAreTold) {
   const auto place = [](const std::string& a, const std::string& b) {
     return PlaceOfTimes(Scenario(a), Scenario(b));

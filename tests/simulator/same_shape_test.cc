@@ -33,7 +33,19 @@ TEST(NumberOfShape, AllElseThatAReplaySeesMakesItAnother) {
       [](Graph& g) { g.mutable_edges().front().lag += Duration::Ns(1); },
       [](Graph& g) { g.mutable_edges().front().to = TaskId(11); },
       [](Graph& g) { g.mutable_edges().front().from_anchor = Anchor::kStart; },
+      [](Graph& g) {
+        Anchor& to = g.mutable_edges().front().to_anchor;
+        to = to == Anchor::kEnd ? Anchor::kStart : Anchor::kEnd;
+      },
+      [](Graph& g) { g.mutable_edges().front().rule = Rule::kTransform; },
       [](Graph& g) { g.mutable_edges().pop_back(); },
+      [](Graph& g) { g.mutable_task(TaskId(7)).lane = LaneId(g.task(TaskId(7)).lane.value + 1); },
+      [](Graph& g) { g.mutable_task(TaskId(7)).lane_prev = TaskId(1); },
+      [](Graph& g) { g.mutable_step(0).measured ^= true; },
+      [](Graph& g) { g.mutable_step(0).host_waited ^= true; },
+      [](Graph& g) { g.mutable_step(0).backlog ^= true; },
+      [](Graph& g) { g.mutable_step(0).begin.call = TaskId(2); },
+      [](Graph& g) { g.mutable_step(0).recorded_host += Duration::Ns(1); },
       [](Graph& g) { g.mutable_lane(LaneId(0)).order = LaneOrder::kPriority; },
       [](Graph& g) { g.mutable_step(0).host_led ^= true; },
       [](Graph& g) { g.mutable_step(0).recorded_period += Duration::Ns(1); },

@@ -413,8 +413,9 @@ const Command kSweepCommand = {
   1..8   1..16*2   10GB/s..25GB/s+5GB/s   {bf16,fp16}   {1,2,8..32+8}
 Each row is what whatif says about that scenario; ranks of a folder are played together. A row
 that cannot be predicted carries its error and does not stop the others. Of 64 values or more
-of the last parameter that only set times, most intervals are not played: they lie between those
-of neighbours, and say so in JSON and CSV (interval_between; docs/decisions/019 has how far off).
+of the last parameter, most intervals are not played where rows differ in times alone: they lie
+between those of neighbours, and say so in JSON and CSV (interval_between; docs/decisions/019 has
+how far off).
 
 Ctrl-C leaves the rows that are done; again, it ends at once. With --journal they are in the
 journal, and a sweep that was killed goes on where it was. --shard splits it for job

@@ -88,7 +88,7 @@ TemporaryFolder::TemporaryFolder(fs::path path)
 absl::StatusOr<TemporaryFolder> TemporaryFolder::Make() {
   std::error_code error;
   std::string name = (fs::temp_directory_path(error) / "daydream-XXXXXX").string();
-  // No signal comes between the folder and the note of it.
+  // On this thread no signal comes between the folder and the note of it.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
