@@ -29,7 +29,7 @@ std::vector<Application> Scenario(const std::string& spec) {
 class Rows {
  public:
   // `form` has {} for the number.
-  Rows(BuiltGraph built, const std::string& form, std::vector<double> numbers)
+  Rows(BuiltGraph built, const std::string& form, const std::vector<double>& numbers)
       : built_(std::move(built)),
         replay_(CheckReplay(built_, nullptr).value()),
         runner_(SweepRunner::Make(built_, replay_, {.intervals = false}).value()) {
