@@ -144,25 +144,39 @@ void DenseSweep::AddGroup(std::vector<size_t> rows) {
   groups_.emplace_back(new Group{std::move(rows), left, {}, false, nullptr});
 }
 
-std::shared_ptr<ToldRows> DenseSweep::ToldOf(Group& group) {
-  std::shared_ptr<ToldRows> told;
-  {
-    std::lock_guard lock(group.mutex);
-    if (group.made) return group.told;
-    std::vector<const std::vector<Application>*> rows;
-    for (size_t row : group.rows) rows.push_back(&scenarios_[row]);
-    told = group.told = runner_.Tell(rows);
-    group.made = true;
+std::shared_ptr<ToldRows> DenseSweep::ToldOf(size_t number) {
+  Group& group = *groups_[number];
+  std::unique_lock lock(group.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    // Another thread is making it: one of the next is made meanwhile.
+    const size_t end = std::min(number + kMostKept, groups_.size());
+    for (size_t next = number + 1; next < end; ++next) {
+      std::unique_lock ahead(groups_[next]->mutex, std::try_to_lock);
+      if (!ahead.owns_lock() || groups_[next]->made) continue;
+      Make(*groups_[next], std::move(ahead));
+      break;
+    }
+    lock.lock();
   }
+  if (!group.made) return Make(group, std::move(lock));
+  return group.told;
+}
+
+std::shared_ptr<ToldRows> DenseSweep::Make(Group& group, std::unique_lock<std::mutex> lock) {
+  std::vector<const std::vector<Application>*> rows;
+  for (size_t row : group.rows) rows.push_back(&scenarios_[row]);
+  std::shared_ptr<ToldRows> told = group.told = runner_.Tell(rows);
+  group.made = true;
+  lock.unlock();
   if (told == nullptr) return nullptr;
   Group* oldest = nullptr;
   {
-    std::lock_guard lock(keeping_);
+    std::lock_guard keeping(keeping_);
     kept_.push_back(&group);
     if (kept_.size() > kMostKept) oldest = kept_.front(), kept_.pop_front();
   }
   if (oldest != nullptr) {
-    std::lock_guard lock(oldest->mutex);
+    std::lock_guard dropping(oldest->mutex);
     oldest->told.reset();
     oldest->made = false;  // once more, where somebody asks
   }
@@ -171,7 +185,7 @@ std::shared_ptr<ToldRows> DenseSweep::ToldOf(Group& group) {
 
 PlayedRow DenseSweep::PlayQuick(size_t index) {
   if (group_of_[index] == kNone) return runner_.Play(index, scenarios_[index], false);
-  const std::shared_ptr<ToldRows> told = ToldOf(*groups_[group_of_[index]]);
+  const std::shared_ptr<ToldRows> told = ToldOf(group_of_[index]);
   if (told == nullptr) return runner_.Play(index, scenarios_[index], false);
   return runner_.PlayTold(index, scenarios_[index], *told, nth_of_[index]);
 }

@@ -73,7 +73,9 @@ class DenseSweep {
   // With its interval, once.
   const PlayedRow& Play(size_t index);
   // Without.
-  std::shared_ptr<ToldRows> ToldOf(Group& group);
+  std::shared_ptr<ToldRows> ToldOf(size_t group);
+  // `lock`: of its mutex.
+  std::shared_ptr<ToldRows> Make(Group& group, std::unique_lock<std::mutex> lock);
   PlayedRow PlayQuick(size_t index);
   SweepRow Between(size_t index, const PlayedRow& before, const PlayedRow& behind);
 
