@@ -18,7 +18,7 @@ BatchShape::BatchShape(const Graph& g, bool rounds)
 
 void BatchShape::Keep(const Plan& plan) {
   std::vector<TaskId> starts, ends;
-  for (const Candidates& c : candidates.of_step) {
+  for (const StepCandidates& c : candidates.of_step) {
     starts.insert(starts.end(), c.first.begin(), c.first.end());
     starts.insert(starts.end(), c.host_first.begin(), c.host_first.end());
     starts.insert(starts.end(), c.next_host_first.begin(), c.next_host_first.end());
@@ -66,7 +66,7 @@ void BatchStep::Read(const int64_t* instants, size_t scenarios) {
 
 StepExtent BatchStep::ExtentOf(size_t step, InstantsOfRows at, const ReachOfStep& reach) const {
   const auto row = [&](TaskId t) { return Place(t, at); };
-  const Candidates& c = shape_.candidates.of_step[step];
+  const StepCandidates& c = shape_.candidates.of_step[step];
   static const GraphStep kOnly;
   const GraphStep& of_graph = shape_.graph.steps().empty() ? kOnly : shape_.graph.steps()[step];
   StepExtent extent{.gpu = shape_.candidates.has_gpu(step),

@@ -13,7 +13,7 @@ namespace daydream {
 // The tasks that can be the first to start or the last to end in their step. On a lane, starts only
 // grow from task to task, but after a negative gap; ends likewise, but before a task that
 // overlaps. So a few tasks a step and lane are enough.
-struct Candidates {
+struct StepCandidates {
   std::vector<TaskId> first, last;            // first: of the lone step, or of the only one
   std::vector<TaskId> host_first, host_last;  // of the lone step, a lane each
   std::vector<TaskId> next_host_first;        // of the step behind it
@@ -27,7 +27,7 @@ class CandidateFinder {
   std::span<const StepMarks::Launch> launches(size_t step) const;
   std::span<const StepMarks::Wait> waits(size_t step) const;
   bool has_gpu(size_t step) const { return !one_ && marks_.HasGpu(step); }
-  std::vector<Candidates> of_step;
+  std::vector<StepCandidates> of_step;
 
  private:
   void FindHost(const GraphLane& lane, size_t step);
