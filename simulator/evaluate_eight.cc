@@ -28,6 +28,11 @@ struct alignas(kWide * sizeof(int64_t)) Instants {
     std::memcpy(&read.v, from, sizeof(read.v));
     return read;
   }
+  // A lambda would not do: where it is not inlined, it is compiled for other instructions than its
+  // caller, which then looks for the vector in another place.
+  static DD_INLINE Instants At(const int64_t* instants, Source place) {
+    return Of(instants + size_t{place} * kWide);
+  }
   static DD_INLINE Instants All(int64_t value) { return {V{} + value}; }
   DD_INLINE void To(int64_t* to) const { std::memcpy(to, &v, sizeof(v)); }
   DD_INLINE void Raise(Instants b) { v = v > b.v ? v : b.v; }
@@ -39,7 +44,6 @@ template <size_t kWide>
 DD_INLINE void EvaluateRows(const Program& p, Standing& at, size_t rows, const int64_t* sums,
                             int64_t* instants) {
   using Values = Instants<kWide>;
-  const auto value = [&](Source s) { return Values::Of(instants + size_t{s} * kWide); };
   if (at.row == 0) {
     at.lanes = MakeLargeArray(2 * p.lanes * kWide);
     std::fill_n(at.lanes.get(), 2 * p.lanes * kWide, kNever);
@@ -55,18 +59,18 @@ DD_INLINE void EvaluateRows(const Program& p, Standing& at, size_t rows, const i
     // When the lane is free, and when its last task started.
     int64_t* const lane = lanes + size_t{flags >> Row::kLaneShift} * 2 * kWide;
     Values begin = Values::All(0);
-    begin.Raise(value(into->source[0]) + into->lag[0]);
-    begin.Raise(value(into->source[1]) + into->lag[1]);
-    Values until = value(into->source[2]) + into->lag[2];
+    begin.Raise(Values::At(instants, into->source[0]) + into->lag[0]);
+    begin.Raise(Values::At(instants, into->source[1]) + into->lag[1]);
+    Values until = Values::At(instants, into->source[2]) + into->lag[2];
     ++into;
     if ((flags & Row::kMore) != 0) [[unlikely]] {
       begin.Raise(Values::All(more->earliest));
       const More::In* in = p.more_edges.data();
       for (uint32_t k = more->starts_begin; k < more->ends_begin; ++k) {
-        begin.Raise(value(in[k].source) + in[k].lag);
+        begin.Raise(Values::At(instants, in[k].source) + in[k].lag);
       }
       for (uint32_t k = more->ends_begin; k < more->ends_end; ++k) {
-        until.Raise(value(in[k].source) + in[k].lag);
+        until.Raise(Values::At(instants, in[k].source) + in[k].lag);
       }
       ++more;
     }

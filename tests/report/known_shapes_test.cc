@@ -16,18 +16,11 @@
 #include "report/questions/sweep.h"
 #include "simulator/simulate.h"
 #include "tests/example_graph.h"
+#include "tests/scenario.h"
 #include "transforms/scenario/apply.h"
-#include "transforms/scenario/scenario.h"
-#include "transforms/scenario/turn.h"
 
 namespace daydream {
 namespace {
-
-std::vector<Application> Scenario(const std::string& spec) {
-  std::vector<Application> scenario = ParseScenario(spec).value();
-  PutInTurn(scenario);
-  return scenario;
-}
 
 // What begins alike, ends alike, and comes out with one shape or several; limits, parts that find
 // nothing to do, and errors.
@@ -55,7 +48,7 @@ std::vector<std::vector<Application>> Scenarios() {
   }
   std::vector<std::vector<Application>> scenarios;
   for (const std::string& spec : specs) {
-    if (ParseScenario(spec).ok()) scenarios.push_back(Scenario(spec));
+    if (ParseScenario(spec).ok()) scenarios.push_back(ScenarioInTurn(spec));
   }
   return scenarios;
 }
@@ -126,7 +119,7 @@ TEST(KnownShapes, RowsHangOnNeitherOrderNorThreads) {
 
 Graph Edited(const Graph& recorded, const std::string& spec) {
   Graph graph = recorded;
-  EXPECT_TRUE(ApplyAll(Scenario(spec), graph).ok()) << spec;
+  EXPECT_TRUE(ApplyAll(ScenarioInTurn(spec), graph).ok()) << spec;
   return graph;
 }
 
@@ -174,7 +167,7 @@ TEST(BegunRows, AreKeptOnceTheyWereAskedForTwice) {
   const BuiltGraph built = Example("launch-bound");
   GraphCopies copies(built.graph);
   BegunRows begun(built.graph.size());
-  const std::vector<Application> one = Scenario("amp"), other = Scenario("fuse");
+  const std::vector<Application> one = ScenarioInTurn("amp"), other = ScenarioInTurn("fuse");
   for (int times = 0; times < 2; ++times) {
     EXPECT_FALSE(begun.IsWanted(one, EditNotes::kKept));
     EXPECT_EQ(begun.Find(one, EditNotes::kKept), nullptr);
@@ -218,7 +211,7 @@ TEST(CauseGames, TellOfEachQuestionWhatItsOwnGameDoes) {
                               .edge_edits = done->edge_edits});
           return absl::OkStatus();
         };
-        ASSERT_TRUE(ApplyAll(Scenario(spec), after, keep).ok());
+        ASSERT_TRUE(ApplyAll(ScenarioInTurn(spec), after, keep).ok());
         CauseQuestion question{.before = &built.graph,
                                .after = &after,
                                .step_before = before,

@@ -14,16 +14,10 @@
 #include "report/questions/sweep.h"
 #include "tests/example_graph.h"
 #include "tests/real_traces.h"
-#include "transforms/scenario/turn.h"
+#include "tests/scenario.h"
 
 namespace daydream {
 namespace {
-
-std::vector<Application> Scenario(const std::string& spec) {
-  std::vector<Application> scenario = ParseScenario(spec).value();
-  PutInTurn(scenario);
-  return scenario;
-}
 
 // A sweep without intervals: its rows told together, and each by itself.
 class Rows {
@@ -34,7 +28,7 @@ class Rows {
         replay_(CheckReplay(built_, nullptr).value()),
         runner_(SweepRunner::Make(built_, replay_, {.intervals = false}).value()) {
     for (double number : numbers) {
-      scenarios_.push_back(Scenario(fmt::format(fmt::runtime(form), number)));
+      scenarios_.push_back(ScenarioInTurn(fmt::format(fmt::runtime(form), number)));
     }
     std::vector<const std::vector<Application>*> rows;
     for (const auto& scenario : scenarios_) rows.push_back(&scenario);
@@ -145,7 +139,7 @@ TEST(ToldRows, ARowNamesItsOwnNumberWhereThatIsLeftOut) {
 
 TEST(ToldRows, OnlyNumbersOfWhatSetsTimesAreTold) {
   const auto place = [](const std::string& a, const std::string& b) {
-    return PlaceOfTimes(Scenario(a), Scenario(b));
+    return PlaceOfTimes(ScenarioInTurn(a), ScenarioInTurn(b));
   };
   EXPECT_EQ(place("speedup(kernel:.,2),fuse", "speedup(kernel:.,3),fuse"), 0U);
   EXPECT_EQ(place("gpu(H100),speedup(kernel:.,2)", "gpu(H100),speedup(kernel:.,3)"), 1U);
