@@ -73,10 +73,11 @@ class DenseSweep {
   // With its interval, once.
   const PlayedRow& Play(size_t index);
   // Without.
-  std::shared_ptr<ToldRows> ToldOf(size_t group);
-  // `lock`: of its mutex.
-  std::shared_ptr<ToldRows> Make(Group& group, std::unique_lock<std::mutex> lock);
   PlayedRow PlayQuick(size_t index);
+  // What rows of the group have in common; null: each is by itself.
+  std::shared_ptr<ToldRows> ToldOf(size_t group);
+  // The same, now. `lock`: of its mutex.
+  std::shared_ptr<ToldRows> Make(Group& group, std::unique_lock<std::mutex> lock);
   SweepRow Between(size_t index, const PlayedRow& before, const PlayedRow& behind);
 
   const SweepRunner& runner_;
