@@ -91,21 +91,26 @@ TEST_F(CliLong, AStepThatIsUnlikeTheOthersIsNamed) {
       << out;
 }
 
-// docs/performance.md: bytes beside what the import takes, for each event of a part. They are of
-// this recording: others have more tasks and edges an event.
+// docs/performance.md: bytes beside what the import takes, for each event of a part, on one thread
+// and for each further one. They are of this recording: others have more tasks and edges an event.
 TEST_F(CliLong, AnswersTakeNoMoreMemoryForALongerRecording) {
+  constexpr uint64_t kForThread = 400;
   const uint64_t import = Peak({"import", Path("long.ddtrace"), "-o", Path("copy.ddtrace")});
   const auto expect_at_most = [&](uint64_t bytes, const std::string& command,
-                                  const std::vector<std::string>& flags = {}) {
+                                  const std::vector<std::string>& flags = {}, int threads = 1) {
     std::vector<std::string> words = {command, Path("long.ddtrace")};
     words.insert(words.end(), flags.begin(), flags.end());
-    EXPECT_LE(Peak(words), import + bytes * kLongRecording) << command;
+    words.insert(words.end(), {"--jobs", std::to_string(threads)});
+    const uint64_t most = bytes + kForThread * static_cast<uint64_t>(threads - 1);
+    EXPECT_LE(Peak(words), import + most * kLongRecording) << command << ", threads: " << threads;
   };
   expect_at_most(500, "whatif");
   expect_at_most(700, "causal");
-  expect_at_most(900, "sweep", {"--opt", "speedup(kernel:.,1..2+0.01)"});
   expect_at_most(2400, "whatif", {"--opt", "amp"});
-  expect_at_most(2400, "advise");
+  for (int threads : {1, 4}) {
+    expect_at_most(900, "sweep", {"--opt", "speedup(kernel:.,1..2+0.01)"}, threads);
+    expect_at_most(2400, "advise", {}, threads);
+  }
 }
 
 }  // namespace
