@@ -64,10 +64,8 @@ class Predictor {
         begun_(scenario, *base.copies, options.intervals && !options.kernel_time) {}
 
   Prediction Run() {
-    for (const Application& a : scenario_) {
-      p_.opts.push_back(SpelledAs(a));
-      p_.name += (p_.name.empty() ? "" : " + ") + p_.opts.back();
-    }
+    p_.name = NameOf(scenario_);
+    for (const Application& a : scenario_) p_.opts.push_back(SpelledAs(a));
     const absl::Status& none = replay_.no_step.ok() ? options_.refused : replay_.no_step;
     auto outcome = none.ok() ? Play() : absl::StatusOr<Outcome>(none);
     if (!outcome.ok()) {

@@ -40,6 +40,12 @@ std::string SpelledAs(const Application& a) {
   return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
 }
 
+std::string NameOf(std::span<const Application> scenario) {
+  std::string name;
+  for (const Application& a : scenario) name += (name.empty() ? "" : " + ") + SpelledAs(a);
+  return name;
+}
+
 absl::StatusOr<Setting> ParseSetting(std::string_view text,
                                      std::span<const std::shared_ptr<const OptionFile>> files) {
   size_t dot = text.find('.'), equals = text.find('=');

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <unordered_map>
 
 #include "report/parallel.h"
 #include "report/predict/predict.h"
+#include "report/predict/settings.h"
 #include "simulator/simulate.h"
 #include "transforms/analysis/batch_sizes.h"
 #include "transforms/scenario/apply.h"
@@ -31,14 +33,11 @@ struct Agenda {
 
 Agenda MakePlan(std::span<const std::vector<Application>> asked, bool alone) {
   Agenda plan;
-  std::vector<std::string> seen;
+  std::unordered_map<std::string, size_t> places;
   auto add = [&](std::vector<Application> scenario) {
-    std::string key = Spelled(scenario);
-    auto it = std::find(seen.begin(), seen.end(), key);
-    if (it != seen.end()) return static_cast<size_t>(it - seen.begin());
-    seen.push_back(std::move(key));
-    plan.scenarios.push_back(std::move(scenario));
-    return plan.scenarios.size() - 1;
+    const auto [at, fresh] = places.emplace(Spelled(scenario), plan.scenarios.size());
+    if (fresh) plan.scenarios.push_back(std::move(scenario));
+    return at->second;
   };
   auto ask = [&](const std::vector<Application>& scenario) {
     const size_t place = add(scenario);
@@ -146,6 +145,7 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   out.memory = base.memory;
   Agenda plan = MakePlan(scenarios, options.alone);
   std::vector<Prediction> results(plan.scenarios.size());
+  std::vector<bool> is_done(results.size());
   // A single scenario has all threads for itself.
   WhatIfOptions one = options;
   one.jobs = results.size() == 1 ? options.jobs : 1;
@@ -153,23 +153,34 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   size_t done = 0;
   if (options.progress) options.progress(done, results.size());
   ForEachParallel(results.size(), options.jobs, [&](size_t i) {
+    if (options.stopped && options.stopped()) return;
     WhatIfOptions own = one;
     const bool shown = options.explain_all || i == plan.main;
     own.explain &= shown;
     own.why &= shown;
     results[i] = Predict(base, out.replay, plan.scenarios[i], own);
     std::lock_guard lock(mutex);
+    is_done[i] = true;
     if (options.progress) options.progress(++done, results.size());
   });
 
+  std::vector<size_t> order;
+  size_t singles = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!is_done[i]) {
+      out.not_done.push_back(NameOf(plan.scenarios[i]));
+      continue;
+    }
+    order.push_back(i);
+    singles += i < plan.singles ? 1 : 0;
+  }
+  out.main_done = results.empty() || is_done[plan.main];
   // Singles by gain for as many examples; those that failed come last, bounds after predictions.
-  std::vector<size_t> order(results.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   auto rank = [&](size_t i) {
     const Prediction& p = results[i];
     return std::make_tuple(!p.error.ok(), p.bound, p.throughput_gain);
   };
-  std::stable_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(plan.singles),
+  std::stable_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(singles),
                    [&](size_t a, size_t b) { return rank(a) < rank(b); });
   out.predictions.push_back(BaselinePrediction(base, out.replay));
   std::erase_if(order, [&](size_t i) { return OnlyTogether(plan, results, i); });

@@ -154,8 +154,12 @@ struct WhatIf {
   ReplayCheck replay;
   MemoryProfile memory;                 // of the recorded step
   std::vector<Prediction> predictions;  // baseline, singles by gain, then the combinations
-  // Index of the prediction that answers the question: the last scenario asked for.
+  // Index of the prediction that answers the question: the last scenario asked for. 0 where that
+  // is not done.
   size_t main = 0;
+  bool main_done = true;
+  // It was told to stop: names of the scenarios that were not begun, in the order of `predictions`.
+  std::vector<std::string> not_done;
 };
 
 struct WhatIfOptions {
@@ -195,6 +199,8 @@ struct WhatIfOptions {
   std::span<const LearnedRow> learned = {};  // of any optimizations and devices
   std::vector<std::string> left_out = {};    // groups of rows that may not judge their kin
   std::function<void(size_t done, size_t total)> progress;  // called from any thread, one at a time
+  // Asked from any thread before each scenario: true once no more is to be begun.
+  std::function<bool()> stopped = {};
 };
 
 // NAME.PARAM=VALUE of --set.

@@ -433,10 +433,8 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
                              const std::vector<Application>& scenario,
                              std::span<const int32_t> on) {
   JointPrediction p;
-  for (const Application& a : scenario) {
-    p.opts.push_back(SpelledAs(a));
-    p.name += (p.name.empty() ? "" : " + ") + p.opts.back();
-  }
+  p.name = NameOf(scenario);
+  for (const Application& a : scenario) p.opts.push_back(SpelledAs(a));
   const absl::StatusOr<MiddleDraw> drawn = ChooseDraw(run, scenario, on);
   if (!drawn.ok()) {
     p.error = drawn.status();

@@ -38,11 +38,16 @@ WhatIf Ask(const BuiltGraph& built, const std::vector<std::string>& specs,
   return *std::move(result);
 }
 
+std::vector<std::string> Names(const WhatIf& result) {
+  std::vector<std::string> names;
+  for (const Prediction& p : result.predictions) names.push_back(p.name);
+  return names;
+}
+
 TEST(WhatIf, ListsBaselineThenSinglesThenCombinations) {
   BuiltGraph built = Example("launch-bound");
   WhatIf result = Ask(built, {"prefetch,free-launch", "free-gpu"});
-  std::vector<std::string> names;
-  for (const Prediction& p : result.predictions) names.push_back(p.name);
+  const std::vector<std::string> names = Names(result);
   EXPECT_EQ(names.front(), "baseline");
   EXPECT_EQ(names.back(), "prefetch + free-launch");
   EXPECT_THAT(names, testing::UnorderedElementsAre("baseline", "prefetch", "free-launch",
@@ -267,6 +272,31 @@ TEST(WhatIf, CombinationsLeaveOutPartsThatFindNothing) {
       EXPECT_EQ(p.step.ns, both.step.ns);
     }
   }
+}
+
+TEST(WhatIf, WhatIsToldToStopHoldsWhatWasBegunAndNamesTheRest) {
+  const std::vector<std::string> asked = {"free-comm", "prefetch,free-launch", "free-gpu"};
+  const BuiltGraph built = Example("launch-bound");
+  WhatIfOptions options;
+  size_t done = 0;
+  options.progress = [&](size_t now, size_t) { done = now; };
+  options.stopped = [&] { return done == 2; };
+  const WhatIf part = Ask(built, asked, options);
+  EXPECT_THAT(Names(part), testing::ElementsAre("baseline", "prefetch", "free-comm"));
+  EXPECT_THAT(part.not_done,
+              testing::ElementsAre("free-launch", "free-gpu", "prefetch + free-launch"));
+  EXPECT_FALSE(part.main_done);
+  EXPECT_EQ(part.main, 0u);
+
+  options.stopped = [&] { return done == 4; };
+  const WhatIf more = Ask(built, asked, options);
+  EXPECT_THAT(more.not_done, testing::ElementsAre("prefetch + free-launch"));
+  EXPECT_TRUE(more.main_done);
+  EXPECT_EQ(more.predictions[more.main].name, "free-gpu");
+
+  const WhatIf whole = Ask(built, asked);
+  EXPECT_TRUE(whole.not_done.empty());
+  EXPECT_TRUE(whole.main_done);
 }
 
 TEST(WhatIf, BoundsHaveNoInterval) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "report/text/format.h"
 #include "tests/tools/cli_fixture.h"
@@ -15,6 +16,17 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+
+constexpr char kResNet[] = DAYDREAM_SOURCE_DIR "/examples/resnet50-synthetic.ddtrace";
+constexpr char kTwoRanks[] = DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic";
+
+std::vector<std::string> FilesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    names.push_back(file.path().filename());
+  }
+  return names;
+}
 
 // Answers so many, on one thread, that they take a second or more.
 class Interrupts : public CliFixture {
@@ -41,6 +53,16 @@ class Interrupts : public CliFixture {
                    {"--opt", "speedup(kind:gpu,1." + std::to_string(10'000 + i) + ")"});
     }
     return Asked(words);
+  }
+  // The last is a combination, whose parts are predicted first.
+  static std::vector<std::string> ManyScenarios(const char* trace = kExampleTrace) {
+    std::vector<std::string> words = {"whatif", trace, "-j1", "--progress=always"};
+    for (int i = 0; i < 20'000; ++i) {
+      words.insert(words.end(),
+                   {"--opt", "speedup(kind:gpu,1." + std::to_string(10'000 + i) + ")"});
+    }
+    words.insert(words.end(), {"--opt", "amp,fuse"});
+    return words;
   }
   static std::vector<std::string> ManyCurves() {
     return Asked({"causal", "--points", "1000", "--top", "1000"});
@@ -78,6 +100,81 @@ TEST_F(Interrupts, AdviseLeavesTheOptionsThatWereTried) {
   EXPECT_THAT(Said(), testing::ContainsRegex(
                           "warning: interrupted: [0-9,]+ of 20,022 options are not tried, and the "
                           "best set is not looked for"));
+}
+
+TEST_F(Interrupts, WhatIfLeavesTheScenariosThatAreDoneAndNamesTheRest) {
+  EXPECT_EQ(InterruptedAt("predicting 3 of", ManyScenarios(),
+                          {"-o", Path("w.json"), "--fail-if", "speedup < 1"}),
+            130);
+  const auto json = nlohmann::json::parse(ReadAll(Path("w.json")));
+  EXPECT_EQ(json["interrupted"], true);
+  const size_t missing = json["not_done"].size();
+  EXPECT_EQ(json["scenarios"].size() - 1 + missing, 20'003u);
+  EXPECT_GE(json["scenarios"].size(), 4u);
+  EXPECT_GT(json["scenarios"][3]["step_ns"], 0);
+  EXPECT_EQ(json["not_done"].back(), "amp + fuse");
+  EXPECT_TRUE(json["main"].is_null());
+  EXPECT_TRUE(json["gates"][0]["holds"].is_null());
+  EXPECT_THAT(Said(), HasSubstr("note: stopping after the scenarios that are begun"));
+  EXPECT_THAT(Said(), HasSubstr("warning: interrupted: " + FormatCount(missing) +
+                                " of 20,003 scenarios are not done = effect"));
+}
+
+TEST_F(Interrupts, WhatIfNamesWhatIsNotDoneInEachFormat) {
+  EXPECT_EQ(InterruptedAt("predicting 3 of", ManyScenarios(), {"--format", "csv"}), 130);
+  EXPECT_THAT(ReadAll(Path("out")), HasSubstr(",step_ns,"));
+  EXPECT_THAT(ReadAll(Path("out")), testing::EndsWith("\namp + fuse,not_done,1\n"));
+  for (const char* format : {"table", "md"}) {
+    EXPECT_EQ(InterruptedAt("predicting 3 of", ManyScenarios(), {"--format", format}), 130);
+    const std::string out = OneLine(ReadAll(Path("out")));
+    EXPECT_THAT(out, HasSubstr("baseline")) << format;
+    EXPECT_THAT(out, testing::ContainsRegex("interrupted: [0-9,]+ of 20,003 scenarios are not "
+                                            "done: speedup.* and [0-9,]+ more"))
+        << format;
+  }
+}
+
+TEST_F(Interrupts, FlagsAboutAScenarioThatIsNotDoneWriteNothing) {
+  Write("kept.txt", "");
+  EXPECT_EQ(InterruptedAt("predicting 3 of", ManyScenarios(),
+                          {"--timeline", Path("t.pftrace"), "--measured", kExampleTrace, "--learn",
+                           Path("kept.txt"), "--by", "layer"}),
+            130);
+  EXPECT_THAT(Said(), HasSubstr("scenarios are not done, nor are --by, --timeline, --measured, "
+                                "--learn"));
+  EXPECT_EQ(ReadAll(Path("kept.txt")), "");
+  EXPECT_THAT(FilesIn(folder_), testing::UnorderedElementsAre("err", "kept.txt", "out"));
+}
+
+// Its prediction is there by then.
+TEST_F(Interrupts, BeforeATimelineItLeavesThePrediction) {
+  // On a busy machine the timeline may be written before it is interrupted.
+  int exit = 0;
+  for (int tries = 0; tries < 20 && exit != 130; ++tries) {
+    std::filesystem::remove(Path("t.json"));
+    exit = InterruptedAt("playing before and after",
+                         {"whatif", kResNet, "--opt", "amp", "--timeline", Path("t.json"),
+                          "--format", "json", "--progress=always"});
+  }
+  EXPECT_EQ(exit, 130);
+  const auto json = nlohmann::json::parse(ReadAll(Path("out")));
+  EXPECT_EQ(json["interrupted"], true);
+  EXPECT_EQ(json["not_done"].size(), 0u);
+  EXPECT_EQ(json["scenarios"][json["main"].get<size_t>()]["name"], "amp");
+  EXPECT_THAT(Said(), HasSubstr("warning: interrupted: --timeline is not done"));
+  EXPECT_NE(access(Path("t.json").c_str(), F_OK), 0);
+}
+
+TEST_F(Interrupts, WhatIfOfRanksLeavesTheScenariosThatAreDone) {
+  const std::vector<std::string> words = ManyScenarios(kTwoRanks);
+  EXPECT_EQ(InterruptedAt("predicting 3 of", words, {"--format", "json"}), 130);
+  const auto json = nlohmann::json::parse(ReadAll(Path("out")));
+  EXPECT_EQ(json["interrupted"], true);
+  EXPECT_EQ(json["scenarios"].size() - 1 + json["not_done"].size(), 20'003u);
+  EXPECT_GE(json["scenarios"].size(), 4u);
+  EXPECT_TRUE(json["main"].is_null());
+  EXPECT_EQ(InterruptedAt("predicting 3 of", words, {"--format", "csv"}), 130);
+  EXPECT_THAT(ReadAll(Path("out")), testing::EndsWith("\namp + fuse,-,,,-,,,not done,\n"));
 }
 
 TEST_F(Interrupts, CausalLeavesTheCurvesThatArePlayed) {
@@ -118,8 +215,8 @@ TEST_F(Interrupts, JsonOfScaleAndSweepSaysThatItIsAPart) {
 }
 
 TEST_F(Interrupts, WhatIsWholeHasNoMark) {
-  for (const char* ask :
-       {"advise", "causal", "scale --fabric nvlink4 --ranks 1,2", "sweep --opt 'prefetch(1..2)'"}) {
+  for (const char* ask : {"advise", "whatif --opt prefetch,free-launch", "causal",
+                          "scale --fabric nvlink4 --ranks 1,2", "sweep --opt 'prefetch(1..2)'"}) {
     const std::string words = ask;
     const size_t space = std::min(words.find(' '), words.size());
     const CliResult r =

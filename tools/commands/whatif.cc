@@ -1,23 +1,21 @@
-#include <cmath>
 #include <optional>
 #include <set>
 
-#include "report/export/chrome_trace.h"
-#include "report/export/perfetto_trace.h"
 #include "report/text/format.h"
-#include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/gate.h"
 #include "tools/input/inputs.h"
 #include "tools/input/joint_input.h"
 #include "tools/input/learned_file.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/about_last.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/joint_questions.h"
 #include "tools/output/refused.h"
 #include "tools/output/score.h"
 #include "tools/output/watch_whatif.h"
 #include "tools/output/whatif_output.h"
+#include "tools/running/interrupt.h"
 #include "transforms/parallel/transfers.h"
 #include "transforms/scenario/scenario.h"
 
@@ -80,111 +78,6 @@ const Flag kWhatIfFlags[] = {
              "Ctrl-C"},
     {.name = "--allow-no-effect", .help = "exit 0 even if a scenario finds nothing to change"},
 };
-
-void AddBreakdown(WhatIfReport& report, const Graph& before, const Timeline& before_timeline,
-                  const Played& after) {
-  if (report.by == "resource") {
-    BoundBy a = report.result.predictions[0].path;
-    BoundBy b = report.result.predictions[report.result.main].path;
-    auto row = [&](std::string_view name, Duration x, Duration y) {
-      report.breakdown.push_back({std::string(name), {}, {}, x, y});
-    };
-    row("GPU", a.gpu, b.gpu);
-    row("CPU", a.cpu, b.cpu);
-    row("comm", a.comm, b.comm);
-    row("data", a.data, b.data);
-    return;
-  }
-  GroupBy by = ParseGroupBy(report.by).value_or(GroupBy::kPhase);
-  std::map<std::string, BreakdownRow> rows;
-  for (const Group& g : Summarize(before, before_timeline, by).groups) {
-    rows[g.name].before += g.time;
-    rows[g.name].path_before += g.path;
-  }
-  for (const Group& g : Summarize(after.graph, after.timeline, by).groups) {
-    rows[g.name].after += g.time;
-    rows[g.name].path_after += g.path;
-  }
-  for (auto& [name, row] : rows) {
-    row.name = name;
-    report.breakdown.push_back(std::move(row));
-  }
-  // What changed most comes first; names decide between equals.
-  std::stable_sort(report.breakdown.begin(), report.breakdown.end(),
-                   [](const BreakdownRow& a, const BreakdownRow& b) {
-                     auto size = [](const BreakdownRow& r) {
-                       return std::max(std::llabs((r.path_after - r.path_before).ns),
-                                       std::llabs((r.after - r.before).ns));
-                     };
-                     return size(a) > size(b);
-                   });
-}
-
-// Outputs that need the timelines of the last scenario.
-absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in,
-                            const std::vector<Application>& main, WhatIfReport& report) {
-  std::string file(args.Get("--timeline"));
-  bool want = !file.empty() || (report.by != "cause" && report.result.main > 0);
-  if (!want) return absl::OkStatus();
-  session.Progress("playing before and after");
-  DD_ASSIGN_OR_RETURN(Timeline before, Simulate(in.built.graph, {.blockers = true}));
-  DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, main));
-  if (report.by != "cause" && report.result.main > 0) {
-    AddBreakdown(report, in.built.graph, before, after);
-  }
-  if (file.empty()) return absl::OkStatus();
-  std::vector<Side> sides = {
-      {"before: replayed", "simulated, not measured", &in.built.graph, &before}};
-  if (report.result.main > 0) {
-    sides.push_back({fmt::format("after: {}", report.result.predictions[report.result.main].name),
-                     "predicted, not measured", &after.graph, &after.timeline});
-  }
-  bool chrome = file.ends_with(".json");
-  if (!chrome && !file.ends_with(".pftrace")) {
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0104",
-                       .what = fmt::format("--timeline {}: unknown kind of file", file),
-                       .fix = "a name that ends in .pftrace (Perfetto) or .json (Chrome)"});
-  }
-  session.Progress(fmt::format("making {}", file));
-  std::string bytes = chrome ? ChromeTrace(sides) : PerfettoTrace(sides);
-  DD_RETURN_IF_ERROR(WriteFile(file, bytes, args.Has("--force-overwrite")));
-  session.Note(fmt::format("wrote {} ({}); open it at https://ui.perfetto.dev", file,
-                           FormatBytes(bytes.size())));
-  return absl::OkStatus();
-}
-
-// Keeps the residual of a scored prediction.
-absl::Status Learn(const Args& args, Session& session, const std::vector<Application>& scenario,
-                   const WhatIf& result, const Score& score) {
-  if (!args.Has("--learn")) return absl::OkStatus();
-  const Prediction& p = result.predictions[result.main];
-  if (!score.not_the_same.empty()) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                      {.code = "E0606",
-                       .what = fmt::format("{} does not measure what was predicted", score.file),
-                       .why = score.not_the_same,
-                       .effect = "nothing was written to the file of --learn",
-                       .fix = "record before and after with the same program and machine"});
-  }
-  if (p.bound) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                      {.code = "E0606",
-                       .what = fmt::format("{} is a limit, not a prediction", p.name),
-                       .effect = "there is nothing to learn from it",
-                       .fix = "--learn with an optimization that can be tried"});
-  }
-  LearnedRow row{.opts = LearnedName(scenario),
-                 .device = score.device,
-                 .before = result.predictions[0].step,
-                 .predicted = p.simulated,
-                 .measured = score.measured,
-                 .source = score.file};
-  const std::string file(args.Get("--learn"));
-  DD_RETURN_IF_ERROR(AppendLearned(file, row, session));
-  session.Note(fmt::format("kept in {}; use it with --learned {}", file, file));
-  return absl::OkStatus();
-}
 
 // A note with the scenario that it belongs to.
 template <class AnyPrediction>
@@ -321,6 +214,7 @@ absl::Status CheckWhatIfFlags(const Args& args) {
 // Its last scenario, where that could be predicted.
 std::optional<Judged> LastOf(const JointReport& report) {
   const JointAnswer& before = report.baseline;
+  if (report.missing.any()) return std::nullopt;  // the last is missing, too
   Judged last{before.step, before.step, 1, before.check.span_error};
   if (report.predictions.empty()) return last;
   const JointPrediction& p = report.predictions.back();
@@ -345,8 +239,11 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
     return std::nullopt;
   }
   if (!in.ok()) return in.status();
-  DD_ASSIGN_OR_RETURN(JointReport report, PredictOnRanks(*in, path, scenarios, args.Get("--on"),
-                                                         ProgressOf("predicting", session)));
+  std::optional<InterruptNote> note(session.KeepsDone("scenarios"));
+  DD_ASSIGN_OR_RETURN(JointReport report,
+                      PredictOnRanks(*in, path, scenarios, args.Get("--on"),
+                                     ProgressOf("predicting", session, &*note)));
+  note.reset();
   DropPartsOnlyTogether(asked_for, report);
   if (args.Has("--no-interval")) DropIntervals(report);
   if (const absl::Status off = CheckJointReplay(report, limit); !off.ok() && !scenarios.empty()) {
@@ -361,7 +258,7 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },
-             .csv = [&] { return JointWhatIfTable(report, session.unit(), true).Csv(); },
+             .csv = [&] { return JointWhatIfCsv(report, session.unit()); },
              .markdown = [&] { return JointWhatIfMarkdown(report, session); }}));
   Exit exit = Exit::kOk;
   for (const JointPrediction& p : report.predictions) {
@@ -377,7 +274,30 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
   const Exit gate = TellVerdicts(
       report.gates, report.predictions.empty() ? "baseline" : report.predictions.back().name,
       session);
+  if (report.missing.any()) return EndNotDone(report.missing, session);
   return gate != Exit::kOk ? gate : exit;
+}
+
+// Predicts `scenarios` and what is asked about the last of them; what is done, when it is told to
+// stop.
+absl::Status Answer(const Args& args, Session& session, const Inputs& in,
+                    const std::vector<std::vector<Application>>& scenarios, WhatIfOptions options,
+                    WhatIfReport& report) {
+  InterruptNote note(session.KeepsDone("scenarios"));
+  options.stopped = [&] { return note.stopped(); };
+  options.progress = [&](size_t done, size_t total) {
+    if (total > 1) note.Done(done, total);  // one is done or not
+    session.Progress("predicting", done, total);
+  };
+  DD_ASSIGN_OR_RETURN(report.result, PredictAll(in.built, in.replay, scenarios, options));
+  if (!options.refused.ok()) return absl::OkStatus();
+  const size_t done = report.result.predictions.size() - 1;
+  report.missing.scenarios = report.result.not_done;
+  report.missing.asked = done + report.missing.scenarios.size();
+  note.Done(done, report.missing.asked);
+  return AnswerAboutLast(args, session, in,
+                         scenarios.empty() ? std::vector<Application>() : scenarios.back(),
+                         options.stopped, report);
 }
 
 absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
@@ -404,30 +324,18 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   WhatIfReport report = ReportOf(in);
   report.by = std::string(args.Get("--by"));
   const bool failed = in.replay.worst().error > limit;
-  WhatIfOptions options{
+  const WhatIfOptions options{
       .alone = !args.Has("--no-alone"),
       .intervals = !args.Has("--no-interval"),
       .explain_all = FormatOf(args).value_or(Format::kTable) == Format::kJson,
       .true_step = report.true_step,
       .refused = failed ? ReplayFailed(in.replay, limit, path) : absl::OkStatus(),
       .jobs = session.jobs(),
-      .learned = learned,
-      .progress = [&](size_t done, size_t total) { session.Progress("predicting", done, total); }};
-  DD_ASSIGN_OR_RETURN(report.result, PredictAll(in.built, in.replay, scenarios, options));
+      .learned = learned};
+  DD_RETURN_IF_ERROR(Answer(args, session, in, scenarios, options, report));
   const Prediction& main = report.result.predictions[report.result.main];
-  if (!failed && main.error.ok()) {
-    DD_RETURN_IF_ERROR(
-        AddSideOutputs(args, session, in,
-                       scenarios.empty() ? std::vector<Application>() : scenarios.back(), report));
-    if (args.Has("--measured")) {
-      const auto scenario = scenarios.empty() ? std::vector<Application>() : scenarios.back();
-      DD_ASSIGN_OR_RETURN(report.score, ScoreAgainst(std::string(args.Get("--measured")), args,
-                                                     session, in, scenario, main));
-      DD_RETURN_IF_ERROR(Learn(args, session, scenario, report.result, *report.score));
-    }
-  }
   std::optional<Judged> last;
-  if (!failed && main.error.ok()) {
+  if (!failed && report.result.main_done && main.error.ok()) {
     last = {report.result.predictions[0].step, main.step, main.speedup, in.replay.worst().error};
   }
   DD_ASSIGN_OR_RETURN(report.gates, Judge(args, last));
@@ -439,8 +347,10 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   if (failed) return ReplayFailed(in.replay, limit, path);
   WarnAboutReplay(in.replay, session);
   Comment(report, args, session);
-  CommentOnLearned(args, report.result, in, session);
-  if (Exit gate = TellVerdicts(report.gates, main.name, session); gate != Exit::kOk) return gate;
+  if (!report.missing.any()) CommentOnLearned(args, report.result, in, session);
+  const Exit gate = TellVerdicts(report.gates, main.name, session);
+  if (report.missing.any()) return EndNotDone(report.missing, session);
+  if (gate != Exit::kOk) return gate;
   for (const Prediction& p : report.result.predictions) {
     bool whole = p.error.ok() && p.left_out.empty();
     if (!whole && !args.Has("--allow-no-effect")) return Exit::kCannotAnswer;
@@ -467,7 +377,8 @@ one of them (--by, --timeline, --true-step, --samples, --steps, --measured, --le
 
 A scenario that cannot be predicted, for example because nothing in the trace matches,
 is printed as such while the others are predicted. Parts of a combination that match
-nothing are left out of it with a warning. The exit code is 4 in both cases.)",
+nothing are left out of it with a warning. The exit code is 4 in both cases. Ctrl-C leaves
+the scenarios that are done and names the others; again, it ends at once.)",
     .examples =
         R"(daydream whatif run.ddtrace --opt amp,fuse
 daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json

@@ -137,6 +137,9 @@ absl::StatusOr<SavedAnswer> ReadAnswer(const std::string& path) {
   DD_ASSIGN_OR_RETURN(const std::string json, ReadSavedJson(path, kSavedAnswer));
   const std::vector<std::string> scenarios = ElementsAtJsonPath(json, "scenarios", kMostScenarios);
   const std::optional<int64_t> main = WholeAt(json, "main");
+  if (!main.has_value() && TextAt(json, "interrupted") == "true") {
+    return NotSaved(path, kSavedAnswer, "it was interrupted before its last scenario");
+  }
   if (!main.has_value() || *main < 0 || static_cast<size_t>(*main) >= scenarios.size()) {
     return NotSaved(path, kSavedAnswer, "it is not an answer about one trace");
   }

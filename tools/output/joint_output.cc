@@ -283,7 +283,12 @@ void WriteScenarios(JsonWriter& json, const JointReport& report) {
     WriteJointCauses(json, p);
     json.Key("ranks_changed").UInt(p.edited.size()).EndObject();
   }
-  json.EndArray().Key("main").UInt(report.predictions.empty() ? 0 : report.main + 1);
+  json.EndArray().Key("main");
+  if (report.missing.any()) {
+    json.Null();
+  } else {
+    json.UInt(report.predictions.empty() ? 0 : report.main + 1);
+  }
 }
 
 void WriteHead(JsonWriter& json, const JointReport& report) {
@@ -358,6 +363,7 @@ std::string RanksRemarks(const JointReport& report) {
 
 // What the gates were asked of.
 std::string JudgedMarkdown(const JointReport& report, TimeUnit wish) {
+  if (report.missing.any()) return std::string(kLastNotDone);
   if (report.predictions.empty()) {
     return fmt::format("baseline: {}", FormatTime(report.baseline.step, wish));
   }
@@ -437,10 +443,19 @@ Table JointWhatIfTable(const JointReport& report, TimeUnit wish, bool headed) {
   return table;
 }
 
+std::string JointWhatIfCsv(const JointReport& report, TimeUnit wish) {
+  Table table = JointWhatIfTable(report, wish, true);
+  for (const std::string& name : report.missing.scenarios) {
+    table.AddRow({name, "-", "", "", "-", "", "", "not done"});
+  }
+  return table.Csv();
+}
+
 std::string JointWhatIfText(const JointReport& report, const Session& session) {
   const JointRun& run = report.in->run;
   std::string text = RanksHeadline(report) + "\n" + FindingsText(report.findings);
-  text += JointWhatIfTable(report, session.unit(), false).Text(session.table_style()) + "\n";
+  text += JointWhatIfTable(report, session.unit(), false).Text(session.table_style());
+  text += NotDoneLines(report.missing) + "\n";
   text += CausesText(report, session);
   const size_t slowest = SlowestAlone(report.baseline.replay);
   text += fmt::format("  the longest cycle of its own has rank {}: {}{}\n", run.Number(slowest),
@@ -452,8 +467,8 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
 std::string JointWhatIfMarkdown(const JointReport& report, const Session& session) {
   return VerdictMarkdown(report.gates, JudgedMarkdown(report, session.unit())) +
          PlainMarkdown(RanksHeadline(report)) + "\n" + FindingsMarkdown(report.findings) +
-         JointWhatIfTable(report, session.unit(), true).Markdown() + "\n" +
-         PlainMarkdown(RanksBasis(report));
+         JointWhatIfTable(report, session.unit(), true).Markdown() +
+         NotDoneMarkdown(report.missing) + "\n" + PlainMarkdown(RanksBasis(report));
 }
 
 void WriteRanks(JsonWriter& json, const JointReport& report) {
@@ -464,6 +479,7 @@ void WriteRanks(JsonWriter& json, const JointReport& report) {
 std::string JointWhatIfJson(const JointReport& report) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.whatif/1");
+  WriteNotDone(report.missing, json);
   WriteRanks(json, report);
   WriteScenarios(json, report);
   WriteGates(report.gates, json);

@@ -10,6 +10,7 @@
 #include "report/text/json_writer.h"
 #include "tools/gate.h"
 #include "tools/input/joint_input.h"
+#include "tools/output/not_done.h"
 #include "tools/session.h"
 
 namespace daydream {
@@ -20,7 +21,10 @@ struct JointReport {
   JointAnswer baseline;  // one transfer a class
   std::vector<JointPrediction> predictions;
   std::vector<Finding> findings;  // about ranks; worst first
-  size_t main = 0;  // whose causes are printed in full: the last that was asked, or the best
+  // Whose causes are printed in full: the last that was asked, or the best; behind all where that
+  // is missing.
+  size_t main = 0;
+  NotDone missing;             // it was told to stop
   std::vector<Verdict> gates;  // every --fail-if, of the last scenario
 };
 
@@ -37,6 +41,7 @@ void WriteRanks(JsonWriter& json, const JointReport& report);
 // "run: 8 ranks played together, step is the window, repeated", and what all of it rests on.
 std::string RanksHeadline(const JointReport& report);
 std::string RanksBasis(const JointReport& report);
+std::string JointWhatIfCsv(const JointReport& report, TimeUnit wish);
 // `headed`: every column has a name, for Markdown and CSV.
 Table JointWhatIfTable(const JointReport& report, TimeUnit wish, bool headed);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <unordered_set>
 
 #include "costmodel/surface_lines.h"
 #include "report/predict/settings.h"
@@ -54,10 +55,20 @@ absl::StatusOr<std::vector<int32_t>> ParseOn(std::string_view text, const JointR
   return ranks;
 }
 
+// The last that was asked answers; where that is missing, none.
+void FindMain(JointReport& report) {
+  const size_t done = report.predictions.size();
+  report.main = done > 0 && report.missing.scenarios.empty() ? done - 1 : done;
+}
+
 }  // namespace
 
-JointProgress ProgressOf(std::string_view what, Session& session) {
-  return [what, &session](size_t done, size_t total) { session.Progress(what, done, total); };
+JointProgress ProgressOf(std::string_view what, Session& session, InterruptNote* note) {
+  return [what, &session, note](size_t done, size_t total) {
+    if (note != nullptr && total > 1) note->Done(done, total);  // one is done or not
+    session.Progress(what, done, total);
+    return note == nullptr || !note->stopped();
+  };
 }
 
 std::vector<std::vector<Application>> WithParts(
@@ -68,11 +79,11 @@ std::vector<std::vector<Application>> WithParts(
     all.push_back(scenario);
   }
   std::vector<std::vector<Application>> once;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto same = [&](const auto& later) { return SpecOf(later) == SpecOf(all[i]); };
-    const auto next = all.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    if (std::none_of(next, all.end(), same)) once.push_back(all[i]);
+  std::unordered_set<std::string> later;
+  for (size_t i = all.size(); i-- > 0;) {
+    if (later.insert(SpecOf(all[i])).second) once.push_back(std::move(all[i]));
   }
+  std::ranges::reverse(once);
   return once;
 }
 
@@ -83,11 +94,17 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
   DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass, {}, in.jobs));
   report.findings = in.run.findings;
   DD_ASSIGN_OR_RETURN(const std::vector<int32_t> ranks, ParseOn(on, in.run));
-  for (const std::vector<Application>& scenario : scenarios) {
+  const size_t all = scenarios.size();
+  const auto goes_on = [&] { return !progress || progress(report.predictions.size(), all); };
+  while (all > 0 && goes_on() && report.predictions.size() < all) {
+    const std::vector<Application>& scenario = scenarios[report.predictions.size()];
     report.predictions.push_back(PredictJoint(in.run, report.baseline, scenario, ranks));
-    if (progress) progress(report.predictions.size(), scenarios.size());
   }
-  report.main = report.predictions.empty() ? 0 : report.predictions.size() - 1;
+  for (size_t i = report.predictions.size(); i < all; ++i) {
+    report.missing.scenarios.push_back(NameOf(scenarios[i]));
+  }
+  report.missing.asked = all;
+  FindMain(report);
   return report;
 }
 
@@ -107,7 +124,7 @@ void DropPartsOnlyTogether(const std::vector<std::vector<Application>>& asked,
              !holds(whole.left_out, part.name);
     });
   });
-  report.main = report.predictions.empty() ? 0 : report.predictions.size() - 1;
+  FindMain(report);
 }
 
 std::string OptionOfBound(const JointReport& report) {

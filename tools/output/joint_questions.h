@@ -9,12 +9,14 @@
 
 #include "base/status.h"
 #include "tools/output/joint_output.h"
+#include "tools/running/interrupt.h"
 
 namespace daydream {
 
-// Told after each scenario, from any thread, one at a time.
-using JointProgress = std::function<void(size_t done, size_t total)>;
-JointProgress ProgressOf(std::string_view what, Session& session);
+// Told before the first scenario and after each; false: no more is to be begun.
+using JointProgress = std::function<bool(size_t done, size_t total)>;
+// `note`: hears of it, and may end it; may be null.
+JointProgress ProgressOf(std::string_view what, Session& session, InterruptNote* note);
 
 // As PredictAll() has them: each scenario behind its own parts alone; of those that are asked twice
 // the last, as the last answers.
@@ -22,7 +24,8 @@ std::vector<std::vector<Application>> WithParts(
     const std::vector<std::vector<Application>>& scenarios);
 
 // Each scenario on the ranks that `on` names ("all", "ranks 0-3,6"; E0104 for others). A scenario
-// that cannot be predicted has its error in its prediction. `in` outlives the report.
+// that cannot be predicted has its error in its prediction. `in` outlives the report. What was
+// not begun is in JointReport::missing.
 absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string name,
                                            const std::vector<std::vector<Application>>& scenarios,
                                            std::string_view on, const JointProgress& progress = {});

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<RanksPart>> PlayRanks(
   auto part = std::make_unique<RanksPart>(RanksPart{.in = *std::move(in), .report = {}, .off = {}});
   DD_ASSIGN_OR_RETURN(part->report,
                       PredictOnRanks(part->in, WithoutFolders(path), WithParts(scenarios), "all",
-                                     ProgressOf("predicting", session)));
+                                     ProgressOf("predicting", session, nullptr)));
   part->off = CheckJointReplay(part->report, limit);
   if (!part->off.ok()) part->report.predictions.clear();
   return part;

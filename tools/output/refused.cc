@@ -31,10 +31,8 @@ absl::Status Refuse(const absl::Status& error, std::string_view schema, const Re
 Prediction RefusedPrediction(const std::vector<Application>& scenario, const absl::Status& error) {
   Prediction p;
   p.error = error;
-  for (const Application& a : scenario) {
-    p.opts.push_back(SpelledAs(a));
-    p.name += (p.name.empty() ? "" : " + ") + p.opts.back();
-  }
+  p.name = NameOf(scenario);
+  for (const Application& a : scenario) p.opts.push_back(SpelledAs(a));
   return p;
 }
 

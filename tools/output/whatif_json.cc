@@ -343,6 +343,7 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
 std::string WhatIfJson(const WhatIfReport& report) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.whatif/1");
+  WriteNotDone(report.missing, json);
   WriteTrace(*report.trace, report.file, *report.build, json);
   json.Key("steps").UInt(report.result.replay.steps);
   WriteReplay(report.result.replay, json);
@@ -352,7 +353,8 @@ std::string WhatIfJson(const WhatIfReport& report) {
   json.Key("scenarios").BeginArray();
   for (const Prediction& p : report.result.predictions) WritePrediction(p, json);
   json.EndArray();
-  json.Key("main").UInt(report.result.main);
+  json.Key("main");
+  report.result.main_done ? json.UInt(report.result.main) : json.Null();
   WriteExtras(report, json);
   WriteTexts("warnings", report.warnings, json);
   json.EndObject();
@@ -384,6 +386,7 @@ std::string WhatIfCsv(const WhatIfReport& report) {
     row(p.name, "critical_path_comm_ns", fmt::format("{}", p.path.comm.ns));
     row(p.name, "critical_path_data_ns", fmt::format("{}", p.path.data.ns));
   }
+  for (const std::string& name : report.missing.scenarios) row(name, "not_done", "1");
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
 #include "tools/gate.h"
+#include "tools/output/not_done.h"
 #include "tools/session.h"
 
 namespace daydream {
@@ -50,6 +51,7 @@ struct WhatIfReport {
   std::optional<Score> score;
   const TrueStep* true_step = nullptr;  // what --true-step took off
   std::vector<Verdict> gates;           // every --fail-if, of the last scenario
+  NotDone missing;                      // it was told to stop
 };
 
 std::string WhatIfText(const WhatIfReport& report, const Session& session);

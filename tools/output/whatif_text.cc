@@ -202,14 +202,15 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
   out += FindingsText(report.findings);
   if (!result.replay.no_step.ok()) return out;
   const std::string table = ScenarioTable(result, wish).Text(session.table_style());
-  out += table + WhyTwoIntervals(result, table, wish) + Overlap(result, wish);
+  out += table + NotDoneLines(report.missing) + WhyTwoIntervals(result, table, wish) +
+         Overlap(result, wish);
   const Prediction& main = result.predictions[result.main];
   if (result.main > 0 && main.error.ok()) {
     if (report.by == "cause") {
       const TimeUnit unit = UnitFor(result.predictions[0].step, wish);
       std::string causes = CauseTable(main, unit, session.table_style());
       if (!causes.empty()) out += "\n" + causes;
-    } else {
+    } else if (!report.missing.Lacks("--by")) {
       out += fmt::format("\n  {}, {}\n", main.name, MeansText(report));
       out += BreakdownTable(report, wish).Text(session.table_style());
     }
@@ -233,14 +234,17 @@ std::string WhatIfMarkdown(const WhatIfReport& report, const Session& session) {
   const WhatIf& result = report.result;
   const TimeUnit wish = session.unit();
   std::string out =
-      VerdictMarkdown(report.gates, JudgedMarkdown(result.predictions[result.main], wish)) +
+      VerdictMarkdown(report.gates, result.main_done
+                                        ? JudgedMarkdown(result.predictions[result.main], wish)
+                                        : std::string(kLastNotDone)) +
       LinesMarkdown(ReplayLine(MarkdownText(report.headline), result.replay, wish)) + "\n" +
-      FindingsMarkdown(report.findings) + ScenarioTable(result, wish, true).Markdown();
+      FindingsMarkdown(report.findings) + ScenarioTable(result, wish, true).Markdown() +
+      NotDoneMarkdown(report.missing);
   const Prediction& main = result.predictions[result.main];
   if (report.by == "cause" && !main.causes.empty()) {
     out += "\n" + CauseRows(main, UnitFor(result.predictions[0].step, wish), true).Markdown();
   }
-  if (report.by != "cause") {
+  if (report.by != "cause" && !report.missing.Lacks("--by")) {
     out += fmt::format("\n{}\n\n{}", MeansText(report), BreakdownTable(report, wish).Markdown());
   }
   const std::string score = ScoreText(report, wish);

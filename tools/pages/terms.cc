@@ -255,7 +255,7 @@ on the critical path or not. The column beside it is what of that reaches the st
 };
 
 // "critical path", "Critical-Path" and "critical_path" are the same question.
-std::string Folded(std::string_view name) {
+std::string FoldedTerm(std::string_view name) {
   std::string out;
   for (char c : name) {
     bool space = c == '-' || c == '_' || c == ' ';
@@ -269,10 +269,10 @@ std::string Folded(std::string_view name) {
 std::span<const Term> Terms() { return kTerms; }
 
 const Term* FindTerm(std::string_view name) {
-  std::string wanted = Folded(name);
+  std::string wanted = FoldedTerm(name);
   for (const std::span<const Term> terms : {Terms(), FindingTerms()}) {
     for (const Term& t : terms) {
-      const std::string name = Folded(t.name);
+      const std::string name = FoldedTerm(t.name);
       if (name == wanted || name + "s" == wanted || name == wanted + "s") return &t;
     }
   }
@@ -283,14 +283,14 @@ const Term* FindTerm(std::string_view name) {
   };
   for (const std::span<const Term> terms : {Terms(), FindingTerms()}) {
     for (const Term& t : terms) {
-      if (letters(Folded(t.name)) == letters(wanted)) return &t;
+      if (letters(FoldedTerm(t.name)) == letters(wanted)) return &t;
     }
   }
   // The first word of one term alone.
   const Term* found = nullptr;
   for (const std::span<const Term> terms : {Terms(), FindingTerms()}) {
     for (const Term& t : terms) {
-      if (!Folded(t.name).starts_with(wanted + " ")) continue;
+      if (!FoldedTerm(t.name).starts_with(wanted + " ")) continue;
       if (found != nullptr) return nullptr;
       found = &t;
     }

@@ -115,7 +115,7 @@ absl::StatusOr<std::string> Recording::WhatIf(std::span<const ScenarioParts> sce
     if (AnyOwn(scenarios)) return IsAFolder(path_, "an optimization of your own");
     DD_ASSIGN_OR_RETURN(JointReport report,
                         PredictOnRanks(*joint_, path_, applications, args.Get("--on"),
-                                       ProgressOf("predicting", session)));
+                                       ProgressOf("predicting", session, nullptr)));
     if (args.Has("--no-interval")) DropIntervals(report);
     if (!applications.empty()) DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
     return JointWhatIfJson(report);
