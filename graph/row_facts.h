@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -37,6 +38,27 @@ class RowFacts {
  private:
   mutable std::vector<std::atomic<const T*>> slots_;
   T nothing_{};
+};
+
+// The same for up to seven flags, in a byte a row.
+template <class RowId>
+class RowFlags {
+ public:
+  explicit RowFlags(size_t rows) : slots_(rows) {}
+
+  // No flag for what is no row. `find()` is below 128.
+  template <class Find>
+  uint8_t Of(RowId row, Find find) const {
+    constexpr uint8_t kKnown = 128;
+    if (row.index() >= slots_.size()) return 0;
+    std::atomic<uint8_t>& slot = slots_[row.index()];
+    uint8_t known = slot.load(std::memory_order_relaxed);
+    if (known == 0) slot.store(known = find() | kKnown, std::memory_order_relaxed);
+    return known & ~kKnown;
+  }
+
+ private:
+  mutable std::vector<std::atomic<uint8_t>> slots_;
 };
 
 }  // namespace daydream

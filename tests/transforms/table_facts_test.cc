@@ -34,7 +34,7 @@ TEST(TableFacts, AreFoundOnceForAllCopies) {
   edited.mutable_task(kKernel).duration = Duration::Us(1);
   edited.AddEdge({.from = kKernel, .to = kOutside});
   OpShapes of_graph(graph), of_edited(edited);
-  EXPECT_EQ(&of_graph.Of(kKernel), &of_edited.Of(kKernel));
+  EXPECT_EQ(&of_graph.Of(kKernel).inputs.front(), &of_edited.Of(kKernel).inputs.front());
   EXPECT_EQ(of_graph.Of(kKernel).largest, 128);
   EXPECT_FALSE(of_graph.Of(kOutside).known());
   OpWorkTable work_of_graph(graph), work_of_edited(edited);
@@ -73,13 +73,13 @@ TEST(TableFacts, AnAddedNameIsReadInTheGraphThatAddedIt) {
 
 TEST(TableFacts, SeveralThreadsGetTheSame) {
   const Graph graph = Product();
-  std::vector<const OpShape*> shapes(8);
+  std::vector<const Dims*> shapes(8);
   std::vector<const OpWork*> works(8);
   {
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < shapes.size(); ++i) {
       threads.emplace_back([&, i] {
-        shapes[i] = &OpShapes(graph).Of(kKernel);
+        shapes[i] = &OpShapes(graph).Of(kKernel).inputs.front();
         works[i] = OpWorkTable(graph).Of(kKernel).work;
       });
     }

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "graph/facts.h"
-#include "graph/scopes.h"
 
 #include <algorithm>
 #include <memory>
@@ -20,32 +19,27 @@ double ElementsOf(const Dims& dims) {
 
 namespace {
 
-using Shapes = RowFacts<ScopeId, OpShape>;
+using Shapes = OpsAround<OpShape>;
 
-OpShape ShapeAround(const Graph& graph, ScopeId start) {
+// Null: no sizes are known.
+std::unique_ptr<const OpShape> ShapeOf(const Graph& graph, NameId name, const OpDetail& op) {
+  auto parsed = ParseShapes(graph.Name(op.shapes));
+  if (!parsed) return nullptr;
   OpShape found;
-  for (ScopeId s : ScopesAround(graph, start)) {
-    const Scope& scope = ScopeAt(graph, s);
-    if (scope.kind != EventKind::kOp) break;
-    const OpDetail* detail = graph.OpOf(s);
-    if (detail == nullptr || !detail->shapes.valid()) continue;
-    if (auto parsed = ParseShapes(graph.Name(detail->shapes))) {
-      for (Dims& dims : *parsed) {
-        const double n = ElementsOf(dims);
-        if (n <= 0) continue;
-        found.largest = std::max(found.largest, n);
-        found.inputs.push_back(std::move(dims));
-      }
-    }
-    if (!found.known()) continue;
-    found.scope = s;
-    found.name = graph.Name(scope.name);
-    if (found.name.starts_with("aten::")) found.name.remove_prefix(6);
-    if (found.name.ends_with('_')) found.name.remove_suffix(1);
-    found.dtype = ParseDType(detail->types.valid() ? graph.Name(detail->types) : "");
-    break;
+  std::vector<Dims> inputs;
+  for (Dims& dims : *parsed) {
+    const double n = ElementsOf(dims);
+    if (n <= 0) continue;
+    found.largest = std::max(found.largest, n);
+    inputs.push_back(std::move(dims));
   }
-  return found;
+  if (!found.known()) return nullptr;
+  found.inputs = SharedDims(std::move(inputs));
+  found.name = graph.Name(name);
+  if (found.name.starts_with("aten::")) found.name.remove_prefix(6);
+  if (found.name.ends_with('_')) found.name.remove_suffix(1);
+  found.dtype = ParseDType(op.types.valid() ? graph.Name(op.types) : "");
+  return std::make_unique<const OpShape>(std::move(found));
 }
 
 }  // namespace
@@ -55,12 +49,18 @@ OpShapes::OpShapes(const Graph& graph)
       recorded_(FactOfTables<Shapes>(graph, [&] { return Shapes(graph.tables().scopes.size()); })) {
 }
 
-const OpShape& OpShapes::Of(TaskId t) {
-  const ScopeId scope = graph_.task(t).scope;
-  const auto find = [&] { return ShapeAround(graph_, scope); };
-  if (!graph_.reshaped()) return recorded_->Of(scope, find);
-  if (reshaped_ == nullptr) reshaped_ = std::make_unique<Shapes>(graph_.tables().scopes.size());
-  return reshaped_->Of(scope, find);
+OpShape OpShapes::Of(TaskId t) {
+  if (graph_.reshaped() && reshaped_ == nullptr) {
+    reshaped_ = std::make_unique<Shapes>(graph_.tables().scopes.size());
+  }
+  const Shapes& shapes = graph_.reshaped() ? *reshaped_ : *recorded_;
+  const auto found =
+      shapes.Of(graph_, graph_.task(t).scope,
+                [&](NameId name, const OpDetail& op) { return ShapeOf(graph_, name, op); });
+  if (found.fact == nullptr) return {};
+  OpShape shape = *found.fact;
+  shape.scope = found.scope;
+  return shape;
 }
 
 void SetInputs(Graph& graph, ScopeId scope, const std::vector<Dims>& inputs) {

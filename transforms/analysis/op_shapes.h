@@ -3,21 +3,43 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "costmodel/fusion.h"
 #include "costmodel/kernel_class.h"
 #include "graph/graph.h"
-#include "graph/row_facts.h"
+#include "transforms/analysis/ops_around.h"
 
 namespace daydream {
 
+// Shapes of tensors, as ops that are equal have them in common: copies are cheap.
+class SharedDims {
+ public:
+  SharedDims() = default;
+  explicit SharedDims(std::vector<Dims> dims)
+      : all_(std::make_shared<const std::vector<Dims>>(std::move(dims))) {}
+  operator const std::vector<Dims>&() const { return all(); }
+  size_t size() const { return all().size(); }
+  bool empty() const { return all().empty(); }
+  const Dims& operator[](size_t i) const { return all()[i]; }
+  const Dims& front() const { return all().front(); }
+  auto begin() const { return all().begin(); }
+  auto end() const { return all().end(); }
+
+ private:
+  const std::vector<Dims>& all() const {
+    static const std::vector<Dims>& none = *new std::vector<Dims>();
+    return all_ != nullptr ? *all_ : none;
+  }
+  std::shared_ptr<const std::vector<Dims>> all_;
+};
+
 struct OpShape {
-  ScopeId scope;             // the innermost op with recorded shapes; None without
-  std::string_view name;     // "mul", without "aten::" and a trailing underscore
-  std::vector<Dims> inputs;  // tensors only
-  double largest = 0;        // elements of the largest of them
+  ScopeId scope;          // the innermost op with recorded shapes; None without
+  std::string_view name;  // "mul", without "aten::" and a trailing underscore
+  SharedDims inputs;      // tensors only
+  double largest = 0;     // elements of the largest of them
   DType dtype = DType::kUnknown;
 
   bool known() const { return largest > 0; }
@@ -29,14 +51,13 @@ double ElementsOf(const Dims& dims);
 class OpShapes {
  public:
   explicit OpShapes(const Graph& graph);
-  // Amortised O(1). Valid as long as this is.
-  const OpShape& Of(TaskId t);
+  // Amortised O(1).
+  OpShape Of(TaskId t);
 
  private:
   const Graph& graph_;
-  std::shared_ptr<const RowFacts<ScopeId, OpShape>> recorded_;
-  std::unique_ptr<RowFacts<ScopeId, OpShape>>
-      reshaped_;  // once ops have other shapes than recorded
+  std::shared_ptr<const OpsAround<OpShape>> recorded_;
+  std::unique_ptr<OpsAround<OpShape>> reshaped_;  // once ops have other shapes than recorded
 };
 
 // Gives the scope's op other sizes; `inputs` as in OpShape, without those that are empty.

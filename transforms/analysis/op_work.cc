@@ -1,53 +1,28 @@
 #include "transforms/analysis/op_work.h"
 
-#include <mutex>
-#include <tuple>
 #include <utility>
 
 #include "graph/facts.h"
-#include "graph/row_facts.h"
 #include "graph/scopes.h"
+#include "transforms/analysis/ops_around.h"
 
 namespace daydream {
 
 // What scopes do; works of equal ops are found once. Several threads may ask.
 class OpWorkTable::Known {
  public:
-  explicit Known(const Graph& graph)
-      : by_scope_(graph.tables().scopes.size()), works_(std::make_unique<Works>()) {}
+  explicit Known(const Graph& graph) : ops_(graph.tables().scopes.size()) {}
 
   Op Around(const Graph& graph, ScopeId start) const {
-    return by_scope_.Of(start, [&]() -> Op {
-      for (ScopeId s : ScopesAround(graph, start)) {
-        const Scope& scope = ScopeAt(graph, s);
-        if (scope.kind != EventKind::kOp) break;
-        const OpDetail* detail = graph.OpOf(s);
-        if (detail == nullptr || !detail->shapes.valid()) continue;
-        if (const OpWork* work = Of(graph, scope.name, *detail)) return {s, work};
-      }
-      return {};
+    const auto found = ops_.Of(graph, start, [&](NameId name, const OpDetail& op) {
+      auto work = WorkOf(graph.Name(name), graph.Name(op.shapes), graph.Name(op.types));
+      return work ? std::make_unique<const OpWork>(*std::move(work)) : nullptr;
     });
+    return {found.scope, found.fact};
   }
 
  private:
-  using Key = std::tuple<NameId, NameId, NameId>;  // the op's name, shapes and types
-  struct Works {
-    std::mutex mutex;
-    absl::flat_hash_map<Key, std::unique_ptr<const OpWork>> known;  // null: not known
-  };
-
-  const OpWork* Of(const Graph& graph, NameId name, const OpDetail& op) const {
-    std::lock_guard lock(works_->mutex);
-    const auto [it, is_new] = works_->known.try_emplace({name, op.shapes, op.types});
-    if (is_new) {
-      auto work = WorkOf(graph.Name(name), graph.Name(op.shapes), graph.Name(op.types));
-      if (work) it->second = std::make_unique<const OpWork>(*std::move(work));
-    }
-    return it->second.get();
-  }
-
-  RowFacts<ScopeId, Op> by_scope_;
-  std::unique_ptr<Works> works_;
+  OpsAround<OpWork> ops_;
 };
 
 OpWorkTable::OpWorkTable(const Graph& graph)

@@ -115,27 +115,48 @@ Autocast RuleOf(KernelClass kind, std::string_view kernel) {
 }  // namespace
 
 PrecisionRules::PrecisionRules(const Graph& graph)
-    : graph_(graph), kernels_(graph), facts_(FactOfTables<RowFacts<ScopeId, OpFacts>>(graph, [&] {
-        return RowFacts<ScopeId, OpFacts>(graph.tables().scopes.size());
+    : graph_(graph), kernels_(graph), facts_(FactOfTables<RowFlags<ScopeId>>(graph, [&] {
+        return RowFlags<ScopeId>(graph.tables().scopes.size());
       })) {}
 
+uint8_t PrecisionRules::OpFacts::flags() const {
+  return static_cast<uint8_t>((full ? 1 : 0) | (custom ? 2 : 0) | (typed ? 4 : 0) | (half ? 8 : 0));
+}
+
+PrecisionRules::OpFacts PrecisionRules::OpFacts::Of(uint8_t flags) {
+  return {.full = (flags & 1) != 0,
+          .custom = (flags & 2) != 0,
+          .typed = (flags & 4) != 0,
+          .half = (flags & 8) != 0};
+}
+
 PrecisionRules::OpFacts PrecisionRules::FactsOf(ScopeId scope) {
-  return facts_->Of(scope, [&] {
-    OpFacts facts;
-    for (ScopeId s : ScopesAround(graph_, scope)) {
-      const Scope& here = ScopeAt(graph_, s);
-      if (here.kind != EventKind::kOp) break;
-      if (IsFullOp(graph_.Name(here.name))) facts.full = true;
-      if (s == scope) facts.custom = IsCustomOp(graph_.Name(here.name));
-      const OpDetail* op = graph_.OpOf(s);
-      if (op != nullptr && op->types.valid()) {
-        const std::string_view types = graph_.Name(op->types);
-        facts.typed |= ParseDType(types) != DType::kUnknown;
-        facts.half |= NamesHalf(types);
-      }
+  return OpFacts::Of(facts_->Of(scope, [&] { return FindFacts(scope).flags(); }));
+}
+
+PrecisionRules::OpFacts PrecisionRules::FindFacts(ScopeId scope) {
+  OpFacts facts;
+  for (ScopeId s : ScopesAround(graph_, scope)) {
+    const Scope& here = ScopeAt(graph_, s);
+    if (here.kind != EventKind::kOp) break;
+    const auto [named, is_new] = names_.try_emplace(here.name);
+    if (is_new) {
+      const std::string_view name = graph_.Name(here.name);
+      named->second = {.full = IsFullOp(name), .custom = IsCustomOp(name)};
     }
-    return facts;
-  });
+    facts.full |= named->second.full;
+    if (s == scope) facts.custom = named->second.custom;
+    const OpDetail* op = graph_.OpOf(s);
+    if (op == nullptr || !op->types.valid()) continue;
+    const auto [typed, are_new] = types_.try_emplace(op->types);
+    if (are_new) {
+      const std::string_view types = graph_.Name(op->types);
+      typed->second = {.typed = ParseDType(types) != DType::kUnknown, .half = NamesHalf(types)};
+    }
+    facts.typed |= typed->second.typed;
+    facts.half |= typed->second.half;
+  }
+  return facts;
 }
 
 bool PrecisionRules::IsHalfElsewhere(NameId kernel) {

@@ -46,7 +46,10 @@ class PrecisionRules {
     bool custom = false;  // the innermost op is of another library than PyTorch
     bool typed = false;   // types of its inputs were recorded
     bool half = false;    // they hold a 16-bit float
+    uint8_t flags() const;
+    static OpFacts Of(uint8_t flags);
   };
+  OpFacts FindFacts(ScopeId scope);
   OpFacts FactsOf(ScopeId scope);
   // Whether all launches of this kernel whose op has types work on 16 bit. O(tasks) once.
   bool IsHalfElsewhere(NameId kernel);
@@ -55,7 +58,9 @@ class PrecisionRules {
   bool ProductsAreHalf();
   const Graph& graph_;
   KernelTable kernels_;
-  std::shared_ptr<const RowFacts<ScopeId, OpFacts>> facts_;  // types and names are never edited
+  std::shared_ptr<const RowFlags<ScopeId>> facts_;  // types and names are never edited
+  // What names of ops and lists of types tell, by their names: most ops are equal to others.
+  absl::flat_hash_map<NameId, OpFacts> names_, types_;
   struct Formats {
     bool half = false, other = false;
   };

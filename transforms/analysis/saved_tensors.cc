@@ -234,9 +234,13 @@ class Walk {
  public:
   explicit Walk(const Graph& graph) : graph_(graph), shapes_(graph), flow_(graph) {
     trains_.assign(graph.steps().size() + 1, false);
+    size_t forward = 0;
     for (const Task& t : graph.tasks()) {
-      if (IsWork(t) && t.phase == Phase::kBackward) trains_[StepOf(t)] = true;
+      if (!IsWork(t)) continue;
+      if (t.phase == Phase::kBackward) trains_[StepOf(t)] = true;
+      forward += t.phase == Phase::kForward ? 1 : 0;
     }
+    ops_.reserve(forward);  // at most: pages behind the last op are never touched
   }
 
   std::vector<ForwardOp> Run() {
