@@ -26,7 +26,8 @@ std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
 }
 
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
-  const CountedPath path(graph, timeline);
+  std::optional<CountedPath> path;
+  if (options.explain) path.emplace(graph, timeline);
   const std::vector<Duration> times = TimesOf(graph, timeline, options);
   Baseline base{.graph = &graph,
                 .copies = std::make_unique<GraphCopies>(graph),
@@ -35,11 +36,12 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
                 .steps = times,
                 .window = WholeLength(timeline),
                 .samples = 0,
-                .path = PathPerStep(path),
+                .path = path ? PathPerStep(*path) : PathPerStep(graph, timeline),
                 .limiters = {},
                 .spread = {},
                 .memory = ProfileMemory(graph)};
-  if (options.explain) base.limiters = PathByLimiter(graph, path);
+  if (path) base.limiters = PathByLimiter(graph, *path);
+  path.reset();
   if (options.intervals) {
     base.spread.emplace(graph);
     base.least = std::make_unique<LeastGpuTimes>(graph);

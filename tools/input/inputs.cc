@@ -10,6 +10,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/rank_input.h"
 #include "tools/memory.h"
+#include "trace/part/steps_to_ask.h"
 
 namespace daydream {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 // Above this the replay is called out, as in the help of --max-replay-error.
 constexpr double kReplayWarning = 0.03;
 // Rows of a trace above which its two graphs are not held at once: 160 bytes a row each.
-constexpr size_t kManyRows = 1'000'000;
+constexpr size_t kManyRows = kLongRecording;
 
 // Of the graph with typical lags, which is needed for nothing else. None when there is none.
 absl::StatusOr<std::optional<Duration>> TypicalStep(std::shared_ptr<const Trace> trace,
