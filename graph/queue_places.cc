@@ -92,6 +92,17 @@ bool AnyUnrecorded(const Graph& graph, std::span<const Outcome> outcome_of) {
   return false;
 }
 
+bool AnyUnrecorded(const Graph& graph, std::span<const TaskId> tasks,
+                   const std::vector<bool>& submitted) {
+  Submits submits(graph);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const Task& task = graph.task(tasks[i]);
+    const bool call = task.kind == TaskKind::kCall && !task.removed;
+    if (call && !submitted[i] && submits.Counts(task.name)) return true;
+  }
+  return false;
+}
+
 std::vector<std::vector<TaskId>> UnrecordedLaunches(
     const Graph& graph, std::span<const std::vector<SubmittingCall>> calls) {
   std::vector<std::vector<SubmittingCall>> found(graph.lanes().size());

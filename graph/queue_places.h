@@ -38,6 +38,9 @@ struct SubmittingCall {
 // Whether some call that is left submits work of which no operation was recorded: without, there is
 // nothing to find below. `outcome_of`: by TaskId. O(tasks), in the order of memory.
 bool AnyUnrecorded(const Graph& graph, std::span<const Outcome> outcome_of);
+// The same of some tasks; `submitted`: by place among them.
+bool AnyUnrecorded(const Graph& graph, std::span<const TaskId> tasks,
+                   const std::vector<bool>& submitted);
 
 // By stream: the calls of the end of the window whose operations were not recorded, but had a place
 // in its queue, in order. What became of them is told by the calls of the same API on their thread

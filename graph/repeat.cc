@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,6 +13,50 @@
 namespace daydream {
 namespace {
 
+// By step of the run and lane, where its tasks begin among `tasks`: those of the steps, one step
+// after the other.
+std::vector<uint32_t> BeginsOf(const Graph& source, std::span<const TaskId> tasks, StepRun run) {
+  const size_t lanes = source.lanes().size();
+  std::vector<uint32_t> begins(run.steps * lanes + 1);
+  for (TaskId t : tasks) {
+    const Task& task = source.task(t);
+    ++begins[(task.step - run.first) * lanes + task.lane.index() + 1];
+  }
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  return begins;
+}
+
+// Where tasks stand in each round of a run.
+class Places {
+ public:
+  Places(const Graph& source, std::span<const int32_t> place, std::span<const uint32_t> begins,
+         StepRun run)
+      : source_(source), place_(place), begins_(begins), run_(run) {}
+
+  struct Place {
+    uint32_t at = 0;    // among the tasks of the steps
+    uint32_t back = 0;  // so many rounds before
+  };
+  // Seen from the steps of the run; none where nothing stands there.
+  std::optional<Place> Of(TaskId t) const {
+    const auto steps = static_cast<int>(run_.steps);
+    int step = static_cast<int>(source_.task(t).step) - static_cast<int>(run_.first);
+    uint32_t back = 0;
+    for (; step < 0; step += steps) ++back;
+    const size_t lane =
+        static_cast<size_t>(step) * source_.lanes().size() + source_.task(t).lane.index();
+    const int64_t at = static_cast<int64_t>(begins_[lane + 1]) + place_[t.index()];
+    if (at < static_cast<int64_t>(begins_[lane])) return std::nullopt;
+    return Place{static_cast<uint32_t>(at), back};
+  }
+
+ private:
+  const Graph& source_;
+  const std::span<const int32_t> place_;
+  const std::span<const uint32_t> begins_;
+  const StepRun run_;
+};
+
 class Repeated {
  public:
   // `tasks` and `edges` are those of the steps, one step after the other, and so is `order`.
@@ -19,16 +64,16 @@ class Repeated {
            std::span<const TaskId> tasks, std::span<const TaskId> order,
            std::span<const uint32_t> edges, StepRun run, int times)
       : source_(source),
-        place_(place),
         tasks_(tasks),
         order_(order),
         edges_(edges),
         run_(run),
         times_(times),
+        begins_(BeginsOf(source, tasks, run)),
+        places_(source, place, begins_, run),
         result_(empty) {}
 
   Graph Run() {
-    FindLanes();
     result_.Reserve(tasks_.size() * static_cast<size_t>(times_),
                     edges_.size() * static_cast<size_t>(times_));
     for (int copy = 0; copy < times_; ++copy) CopyTasks(copy);
@@ -39,17 +84,6 @@ class Repeated {
   }
 
  private:
-  size_t Lanes() const { return source_.lanes().size(); }
-
-  void FindLanes() {
-    first_of_lane_.resize(run_.steps * Lanes() + 1);
-    for (TaskId t : tasks_) {
-      const Task& task = source_.task(t);
-      ++first_of_lane_[(task.step - run_.first) * Lanes() + task.lane.index() + 1];
-    }
-    std::partial_sum(first_of_lane_.begin(), first_of_lane_.end(), first_of_lane_.begin());
-  }
-
   void CopyTasks(int copy) {
     std::vector<uint16_t> made_steps;
     for (size_t s = run_.first; s < run_.first + run_.steps; ++s) {
@@ -69,14 +103,9 @@ class Repeated {
   // The task in copy `copy` that stands where `t` stands, seen from the steps of the run; None when
   // it would be before the first copy.
   TaskId Standing(TaskId t, int copy) const {
-    const auto steps = static_cast<int>(run_.steps);
-    int step = static_cast<int>(source_.task(t).step) - static_cast<int>(run_.first);
-    for (; step < 0; step += steps) --copy;
-    if (copy < 0) return TaskId::None();
-    const size_t lane = static_cast<size_t>(step) * Lanes() + source_.task(t).lane.index();
-    const ptrdiff_t place = static_cast<ptrdiff_t>(first_of_lane_[lane + 1]) + place_[t.index()];
-    if (place < static_cast<ptrdiff_t>(first_of_lane_[lane])) return TaskId::None();
-    return TaskId(static_cast<size_t>(copy) * tasks_.size() + static_cast<size_t>(place));
+    const auto place = places_.Of(t);
+    if (!place.has_value() || place->back > static_cast<uint32_t>(copy)) return TaskId::None();
+    return TaskId((static_cast<size_t>(copy) - place->back) * tasks_.size() + place->at);
   }
 
   void CopyEdges(int copy) {
@@ -100,14 +129,14 @@ class Repeated {
   }
 
   const Graph& source_;
-  const std::span<const int32_t> place_;
   const std::span<const TaskId> tasks_;  // of the run: so many has each copy
   const std::span<const TaskId> order_;  // the same, each behind those that it depends on; or none
   const std::span<const uint32_t> edges_;
   const StepRun run_;
   const int times_;
+  const std::vector<uint32_t> begins_;
+  const Places places_;
   Graph result_;
-  std::vector<size_t> first_of_lane_;  // of tasks_, the first that is of this step and lane
 };
 
 }  // namespace
@@ -173,6 +202,21 @@ Graph StepRepeater::Repeat(StepRun run, int times) const {
 
 std::span<const TaskId> StepRepeater::TasksOf(uint16_t step) const {
   return std::span(tasks_).subspan(tasks_begin_[step], tasks_begin_[step + 1] - tasks_begin_[step]);
+}
+
+std::vector<uint32_t> StepRepeater::LanesOf(uint16_t step) const {
+  return BeginsOf(source_, TasksOf(step), {.first = step});
+}
+
+void StepRepeater::ForEachEdge(uint16_t step, std::span<const uint32_t> lanes,
+                               absl::FunctionRef<void(const RoundEdge&)> each) const {
+  const Places places(source_, place_, lanes, {.first = step});
+  for (size_t i = edges_begin_[step]; i < edges_begin_[step + 1]; ++i) {
+    const Edge& e = source_.edges()[edges_[i]];
+    if (source_.task(e.from).step > step) continue;
+    const auto from = places.Of(e.from), to = places.Of(e.to);
+    if (from && to) each({.from = from->at, .to = to->at, .back = from->back, .edge = edges_[i]});
+  }
 }
 
 absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -24,6 +25,14 @@ struct StepRun {
   size_t first = 0, steps = 1;
 };
 
+// An edge of one step that is repeated, but those of the queue. `from` and `to` are places among
+// the tasks of the step; `from` is that of so many rounds before.
+struct RoundEdge {
+  uint32_t from = 0, to = 0;
+  uint32_t back = 0;
+  uint32_t edge = 0;  // of Graph::edges() of the source
+};
+
 // The same for several steps of one graph, whose tasks and edges are sorted by step once.
 class StepRepeater {
  public:
@@ -32,8 +41,20 @@ class StepRepeater {
   // that is as many before in the copies. REQUIRES: there are such steps, times > 0. O(tasks and
   // edges of the run x times + lanes x steps), and what its queue edges take.
   Graph Repeat(StepRun run, int times) const;
-  // The tasks of the step, as they stand in each repetition.
+  // The tasks of the step, as they stand in each repetition: lane by lane, each in its order.
   std::span<const TaskId> TasksOf(uint16_t step) const;
+  // By LaneId: where those of the lane begin among these; one more, their number.
+  std::vector<uint32_t> LanesOf(uint16_t step) const;
+  // Where `t` stands among them, with LanesOf() its step.
+  uint32_t PlaceOf(TaskId t, std::span<const uint32_t> lanes) const {
+    const auto behind = static_cast<int64_t>(lanes[source_.task(t).lane.index() + 1]);
+    return static_cast<uint32_t>(behind + place_[t.index()]);
+  }
+  // What Repeat() makes edges of, in the same order in each repetition; of the queue only those
+  // that it looks at. `lanes`: LanesOf() the step. O(edges of the step).
+  void ForEachEdge(uint16_t step, std::span<const uint32_t> lanes,
+                   absl::FunctionRef<void(const RoundEdge&)> each) const;
+  const Graph& source() const { return source_; }
 
  private:
   const Graph& source_;

@@ -4,19 +4,11 @@
 #include <vector>
 
 #include "base/check.h"
+#include "simulator/lane_runs.h"
 #include "simulator/program.h"
 
 namespace daydream {
 namespace {
-
-// Earlier than every instant of a replay, far from the limits of int64 (graph/validate.cc).
-constexpr int64_t kNever = Instant::Min().ns;
-
-// What the tasks of a lane so far mean for the next one: it may begin at `clock`, or at `start`
-// when it overlaps. Selected without a branch.
-struct LaneState {
-  int64_t bound[2] = {kNever, kNever};
-};
 
 // Where durations, gaps and lags come from.
 struct FromGraph {
@@ -96,99 +88,42 @@ void EvaluateWith(const Program& p, const Numbers& numbers, Instant* start, Inst
 
 namespace {
 
-// Follows lanes, each as far as nothing that it waits for is missing.
-class LaneRuns {
+// All tasks of a graph.
+class AllTasks {
  public:
-  LaneRuns(const Graph& graph, Instant* start, Instant* end)
-      : graph_(graph), into_(graph), start_(start), end_(end), at_(graph.lanes().size()) {
-    waiting_.assign(graph.size(), kNoLane);
-    std::fill_n(end, graph.size(), Instant::AtNs(kMissing));
+  explicit AllTasks(const Graph& graph) : graph_(graph), into_(graph) {}
+  size_t size() const { return graph_.size(); }
+  size_t lanes() const { return graph_.lanes().size(); }
+  uint32_t First(size_t lane) const { return graph_.lanes()[lane].first.value; }
+  uint32_t Next(uint32_t t) const { return graph_.task(TaskId(t)).lane_next.value; }
+  LaneTask TaskAt(uint32_t t) const {
+    const Task& task = graph_.task(TaskId(t));
+    return {.beside = task.overlaps && task.lane_prev.valid(),
+            .earliest = task.earliest.ns,
+            .duration = task.removed ? 0 : task.duration.ns,
+            .gap = task.removed ? 0 : task.gap.ns};
   }
-
-  bool Run() {
-    for (size_t l = at_.size(); l-- > 0;) {
-      const TaskId first = graph_.lanes()[l].first;
-      at_[l].task = first;
-      if (!first.valid()) continue;
-      Arrive(at_[l]);
-      open_.push_back(static_cast<uint32_t>(l));
-    }
-    while (!open_.empty()) {
-      const uint32_t lane = open_.back();
-      open_.pop_back();
-      Follow(lane);
-    }
-    return done_ == graph_.size();
+  uint32_t EdgesBegin(uint32_t t) const { return into_.begin[t]; }
+  LaneWait EdgeAt(uint32_t edge) const {
+    const Edge& e = graph_.edges()[into_.edge[edge]];
+    return {.from = e.from.value,
+            .from_start = e.from_anchor == Anchor::kStart,
+            .to_start = e.to_anchor == Anchor::kStart,
+            .lag = e.lag.ns};
   }
 
  private:
-  static constexpr uint32_t kNoLane = 0xffffffff;
-  static constexpr int64_t kMissing = std::numeric_limits<int64_t>::min();
-
-  // Where a lane stands: at a task whose edges up to `edge` were looked at.
-  struct At {
-    TaskId task;
-    uint32_t edge = 0;
-    int64_t begin = 0, until = kNever;
-    LaneState lane;
-    uint32_t next_waiting = kNoLane;  // lane for the same task
-  };
-
-  void Arrive(At& at) {
-    const Task& t = graph_.task(at.task);
-    const bool beside = t.overlaps && t.lane_prev.valid();
-    at.edge = into_.begin[at.task.index()];
-    at.begin = std::max({at.lane.bound[beside ? 1 : 0], t.earliest.ns, int64_t{0}});
-    at.until = kNever;
-  }
-
-  void Follow(uint32_t lane) {
-    At& at = at_[lane];
-    const std::span<const Edge> edges = graph_.edges();
-    while (true) {
-      const size_t i = at.task.index();
-      for (const uint32_t last = into_.begin[i + 1]; at.edge < last; ++at.edge) {
-        const Edge& e = edges[into_.edge[at.edge]];
-        const size_t from = e.from.index();
-        if (end_[from].ns == kMissing) {
-          at.next_waiting = std::exchange(waiting_[from], lane);
-          return;
-        }
-        int64_t& bound = e.to_anchor == Anchor::kStart ? at.begin : at.until;
-        bound =
-            std::max(bound, (e.from_anchor == Anchor::kStart ? start_ : end_)[from].ns + e.lag.ns);
-      }
-      const Task& t = graph_.task(at.task);
-      at.until = std::max(at.until, at.begin + (t.removed ? 0 : t.duration.ns));
-      start_[i].ns = at.begin;
-      end_[i].ns = at.until;
-      at.lane.bound[0] = std::max(at.lane.bound[0], at.until + (t.removed ? 0 : t.gap.ns));
-      at.lane.bound[1] = at.begin;
-      ++done_;
-      for (uint32_t other = waiting_[i]; other != kNoLane; other = at_[other].next_waiting) {
-        open_.push_back(other);
-      }
-      if (!t.lane_next.valid()) return;
-      at.task = t.lane_next;
-      Arrive(at);
-    }
-  }
-
   const Graph& graph_;
   const EdgesInto into_;
-  Instant* const start_;
-  Instant* const end_;
-  std::vector<At> at_;             // by lane
-  std::vector<uint32_t> waiting_;  // by task: the last lane that waits for it
-  std::vector<uint32_t> open_;     // lanes to be followed
-  size_t done_ = 0;
 };
+static_assert(LaneRuns<AllTasks>::kNoTask == TaskId::None().value);
 
 }  // namespace
 
 bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instant> end) {
   DD_CHECK(start.size() == graph.size() && end.size() == graph.size());
-  return LaneRuns(graph, start.data(), end.data()).Run();
+  const AllTasks tasks(graph);
+  return LaneRuns(tasks, start.data(), end.data()).Run();
 }
 
 void Evaluate(const Program& p, const Graph& graph, std::span<Instant> start,

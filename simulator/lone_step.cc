@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/repeat.h"
+#include "simulator/simulate.h"
 
 namespace daydream {
 
@@ -62,26 +63,47 @@ std::vector<TaskId> FirstOfStreams(const Graph& graph, size_t step) {
 
 }  // namespace
 
+std::vector<Awaited> AwaitedByNext(const Graph& graph, size_t step) {
+  const std::vector<TaskId> unawaited = Unawaited(graph, step);
+  if (unawaited.empty()) return {};
+  std::vector<Awaited> found;
+  for (TaskId to : FirstOfStreams(graph, step)) {
+    for (TaskId from : unawaited) {
+      if (graph.task(from).lane != graph.task(to).lane) found.emplace_back(from, to);
+    }
+  }
+  return found;
+}
+
 LoneStep::LoneStep(const Graph& graph, size_t step) {
   const StepRepeater repeater(graph);
   const std::span<const TaskId> tasks = repeater.TasksOf(static_cast<uint16_t>(step));
   tasks_.assign(tasks.begin(), tasks.end());
   rounds_ = repeater.Repeat({.first = step}, static_cast<int>(kRounds));
-  const std::vector<TaskId> unawaited = Unawaited(graph, step);
-  if (unawaited.empty()) return;
-  std::vector<size_t> place(graph.size());
-  for (size_t i = 0; i < tasks_.size(); ++i) place[tasks_[i].index()] = i;
+  const std::vector<uint32_t> lanes = repeater.LanesOf(static_cast<uint16_t>(step));
   const auto in_round = [&](size_t k, TaskId t) {
-    return TaskId(k * tasks_.size() + place[t.index()]);
+    return TaskId(k * tasks_.size() + repeater.PlaceOf(t, lanes));
   };
-  for (TaskId to : FirstOfStreams(graph, step)) {
-    for (TaskId from : unawaited) {
-      if (graph.task(from).lane == graph.task(to).lane) continue;
-      for (size_t k = 1; k < kRounds; ++k) {
-        rounds_.AddEdge({.from = in_round(k - 1, from), .to = in_round(k, to)});
-      }
+  for (const auto& [from, to] : AwaitedByNext(graph, step)) {
+    for (size_t k = 1; k < kRounds; ++k) {
+      rounds_.AddEdge({.from = in_round(k - 1, from), .to = in_round(k, to)});
     }
   }
+}
+
+std::optional<Duration> CycleOfLone(const Graph& graph, size_t step) {
+  const auto number = static_cast<uint16_t>(step);
+  const std::vector<Awaited> also = AwaitedByNext(graph, step);
+  std::optional<StepRepeater> own;
+  const auto repeater = [&]() -> const StepRepeater& { return own ? *own : own.emplace(graph); };
+  const auto played = also.empty() ? *RoundsOf(graph, number, repeater)
+                                   : PlayRounds(repeater(), number, kRounds, also);
+  if (played.has_value()) return CycleOf(StepWindows(played->extents), played->host_ends);
+  own.reset();
+  const LoneStep lone(graph, step);
+  const auto rounds = Simulate(lone.rounds());
+  if (!rounds.ok()) return std::nullopt;
+  return CycleOf(lone.rounds(), rounds->start, rounds->end);
 }
 
 Duration CycleOf(std::span<const StepWindow> windows,

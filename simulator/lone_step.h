@@ -14,6 +14,7 @@
 
 #include "graph/graph.h"
 #include "graph/step_windows.h"
+#include "simulator/rounds.h"
 
 namespace daydream {
 
@@ -26,10 +27,14 @@ std::optional<size_t> LoneStepOf(const Graph& graph);
 // the lone one. O(steps).
 std::vector<GraphStep> StepsBehind(const Graph& graph, size_t lone);
 
+// What ranks exchange and nothing of the step waits for, and the first GPU work of other streams,
+// which waits for it in the next round. O(tasks + edges).
+std::vector<Awaited> AwaitedByNext(const Graph& graph, size_t step);
+
 // REQUIRES: step == LoneStepOf(graph). O(tasks + edges).
 class LoneStep {
  public:
-  static constexpr size_t kRounds = 4;  // graph/repeat.h: plenty
+  static constexpr size_t kRounds = daydream::kRounds;
   LoneStep(const Graph& graph, size_t step);
   const Graph& rounds() const { return rounds_; }
   // The tasks of the step. In round k of rounds(), the i-th is the one with number
@@ -40,6 +45,10 @@ class LoneStep {
   std::vector<TaskId> tasks_;
   Graph rounds_;
 };
+
+// How long the last round of a lone step is, as CycleOf() has it, without copies where they tell no
+// more; none where it cannot be played. O(tasks + edges).
+std::optional<Duration> CycleOfLone(const Graph& graph, size_t step);
 
 // How long the last round of rounds() is, by its GPU or by its host, whichever takes longer: what
 // nothing waits for repeats in a time of its own. O(tasks).

@@ -64,13 +64,6 @@ struct LoneCycle {
   std::optional<Duration> length;
 };
 
-LoneCycle CycleOfLone(const Graph& graph, size_t step) {
-  const LoneStep lone(graph, step);
-  const auto rounds = Simulate(lone.rounds());
-  if (!rounds.ok()) return {};
-  return {CycleOf(lone.rounds(), rounds->start, rounds->end)};
-}
-
 }  // namespace
 
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
@@ -78,7 +71,7 @@ std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) 
   if (!lone.has_value()) return StepPeriodsBeside(graph, timeline);
   std::vector<Duration> periods = PeriodsOf(graph, StepsBehind(graph, *lone), timeline);
   // That of the recorded graph is asked for more than once.
-  const auto cycle = FactOf<LoneCycle>(graph, [&] { return CycleOfLone(graph, *lone); });
+  const auto cycle = FactOf<LoneCycle>(graph, [&] { return LoneCycle{CycleOfLone(graph, *lone)}; });
   if (cycle->length.has_value()) periods[*lone - 1] = *cycle->length;
   return periods;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -16,12 +17,12 @@
 #include "graph/step_windows.h"
 #include "report/predict/step_places.h"
 #include "report/windows.h"
+#include "simulator/rounds.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
 namespace {
 
-constexpr int kRepeats = 4;
 constexpr size_t kMostRepeated = 8;
 constexpr double kAskRuns = 0.03;                   // off by what is warned of
 constexpr size_t kRepeatedTasks = 4'000'000;        // of a graph times the steps that are asked
@@ -222,9 +223,26 @@ class Crossing {
   std::vector<Edge> edges_;
 };
 
+// Of a graph, made once it is needed.
+class Repeater {
+ public:
+  explicit Repeater(const Graph& graph) : graph_(graph) {}
+  const Graph& graph() const { return graph_; }
+  const StepRepeater& operator()() { return made_ ? *made_ : made_.emplace(graph_); }
+
+ private:
+  const Graph& graph_;
+  std::optional<StepRepeater> made_;
+};
+
 // How long the steps of the run take, the last time that it is played.
-std::optional<Duration> PlayedOver(const StepRepeater& repeater, StepRun run) {
-  const Graph repeated = repeater.Repeat(run, kRepeats);
+std::optional<Duration> PlayedOver(Repeater& repeater, StepRun run) {
+  if (run.steps == 1) {
+    const auto played =
+        RoundsOf(repeater.graph(), static_cast<uint16_t>(run.first), std::ref(repeater));
+    if (played->has_value()) return StepWindows((*played)->extents).back().length();
+  }
+  const Graph repeated = repeater().Repeat(run, kRounds);
   const auto timeline = Simulate(repeated);
   if (!timeline.ok()) return std::nullopt;
   const std::vector<Duration> periods = StepPeriods(repeated, *timeline);
@@ -281,8 +299,8 @@ std::vector<StepRun> RunsInBalance(const Graph& graph, std::span<const size_t> s
 }
 
 // Of the runs in balance, or else of the first half of these steps and of the second.
-std::optional<RunsOff> ErrorOfRuns(const Graph& graph, const StepRepeater& repeater,
-                                   std::span<const size_t> steps) {
+std::optional<RunsOff> ErrorOfRuns(Repeater& repeater, std::span<const size_t> steps) {
+  const Graph& graph = repeater.graph();
   std::vector<StepRun> runs = RunsInBalance(graph, steps);
   if (runs.empty()) {
     const size_t each = steps.size() < 4 ? steps.size() : steps.size() / 2;
@@ -333,7 +351,7 @@ std::optional<StepTest> RepeatTest(const Graph& graph) {
   const size_t asked = std::min(counted.size(), most);
   if (asked == 0) return std::nullopt;
   TestedSteps score;
-  const StepRepeater repeater(graph);
+  Repeater repeater(graph);
   for (size_t i = 0; i < asked; ++i) {
     const size_t step = counted[i * counted.size() / asked];
     const auto played = PlayedOver(repeater, {.first = step});
@@ -342,7 +360,7 @@ std::optional<StepTest> RepeatTest(const Graph& graph) {
   }
   std::optional<StepTest> test = score.Take();
   if (test.has_value() && std::fabs(test->error) > kAskRuns) {
-    test->runs = ErrorOfRuns(graph, repeater, counted);
+    test->runs = ErrorOfRuns(repeater, counted);
   }
   return test;
 }

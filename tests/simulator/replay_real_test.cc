@@ -10,6 +10,7 @@
 #include "graph/validate.h"
 #include "simulator/simulate.h"
 #include "tests/real_traces.h"
+#include "tests/simulator/alike_rounds.h"
 #include "trace/importer.h"
 
 namespace daydream {
@@ -76,6 +77,14 @@ Graph Scaled(const Graph& g, double gpu, double host) {
 
 double ErrorPercent(Duration predicted, Duration measured) {
   return measured.ns == 0 ? 0 : 100.0 * (predicted.seconds() / measured.seconds() - 1.0);
+}
+
+TEST_P(RealTrace, RoundsOfAStepNeedNoCopies) {
+  const StepRepeater repeater(graph());
+  for (size_t step = 1; step < std::min<size_t>(graph().steps().size(), 5); ++step) {
+    if (repeater.TasksOf(static_cast<uint16_t>(step)).size() > 100'000) continue;  // slow
+    PlaysAlike(repeater, static_cast<uint16_t>(step), 4);
+  }
 }
 
 TEST_P(RealTrace, GraphIsValid) { EXPECT_TRUE(Validate(graph()).ok()) << Validate(graph()); }

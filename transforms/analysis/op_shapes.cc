@@ -54,9 +54,9 @@ OpShape OpShapes::Of(TaskId t) {
     reshaped_ = std::make_unique<Shapes>(graph_.tables().scopes.size());
   }
   const Shapes& shapes = graph_.reshaped() ? *reshaped_ : *recorded_;
-  const auto found =
-      shapes.Of(graph_, graph_.task(t).scope,
-                [&](NameId name, const OpDetail& op) { return ShapeOf(graph_, name, op); });
+  const auto found = shapes.Of(graph_, graph_.task(t).scope, [&](NameId name, const OpDetail& op) {
+    return ShapeOf(graph_, name, op);
+  });
   if (found.fact == nullptr) return {};
   OpShape shape = *found.fact;
   shape.scope = found.scope;

@@ -27,8 +27,8 @@ class OpsAround {
     const T* fact = nullptr;  // null: none does. Valid as long as this is
   };
   // `tell(name, detail)`: what an op of that name with these shapes and types tells, as a
-  // std::unique_ptr<const T>; null: nothing. Of a scope the first answer counts. Several threads may
-  // ask. Amortised O(1).
+  // std::unique_ptr<const T>; null: nothing. Of a scope the first answer counts. Several threads
+  // may ask. Amortised O(1).
   template <class Tell>
   Found Of(const Graph& graph, ScopeId start, Tell tell) const {
     if (start.index() >= facts_.size()) return {};
