@@ -23,7 +23,7 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
       graph(tables) {
   for (const Lane& lane : trace.lanes) graph.AddLane(GraphLane{.lane = lane});
   const size_t rows = trace.rows();
-  graph.Reserve(rows * 2, rows / 2);
+  graph.Reserve(rows * 2, rows);
   ReserveLarge(task_start, rows * 2);
   ReserveLarge(task_end, rows * 2);
   ReserveLarge(kind_of_task, rows * 2);

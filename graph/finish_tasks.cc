@@ -1,5 +1,6 @@
 // What is known of each task once all of them are there is written in one pass over them: they are
 // too many to be read once for each such thing.
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
@@ -23,11 +24,20 @@ void AddKernelTime(const Task& task, BuildReport& report) {
   if (task.layer.valid()) report.mapped_kernel_time += task.duration;
 }
 
+// What rules asked of tasks. Of operations is asked once more where layers are lent.
+void ReleaseColumns(Builder& b) {
+  Release(b.next_on_lane);
+  Release(b.kind_of_task);
+  if (std::ranges::any_of(b.report.steps.steps, &Step::labelled)) return;
+  Release(b.ops_of_call);
+  Release(b.ops);
+  Release(b.stream_ops);
+}
+
 }  // namespace
 
 absl::Status FinishTasks(Builder& b) {
-  Release(b.next_on_lane);
-  Release(b.kind_of_task);
+  ReleaseColumns(b);
   std::optional<Mapper> mapper;
   if (!b.typical_lags()) mapper.emplace(b);  // else it is asked for its step time only
   TasksOfSteps tasks_of_steps(b.graph);

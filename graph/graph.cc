@@ -107,10 +107,12 @@ Duration Graph::Transfer(TaskId t) const {
 NameId Graph::AddName(std::string_view text) {
   if (NameId known = tables_->names->Find(text); known.valid()) return known;
   ForgetStructure();
-  NameId next(kAdded | static_cast<uint32_t>(added_names_.size()));
-  auto [it, inserted] = added_name_ids_.emplace(text, next);
-  if (inserted) added_names_.emplace_back(text);
-  return it->second;
+  const NameId next(kAdded | static_cast<uint32_t>(added_names_.size()));
+  for (uint64_t hash = std::hash<std::string_view>()(text);; ++hash) {
+    const auto [it, inserted] = added_name_ids_.try_emplace(hash, next);
+    if (inserted) added_names_.emplace_back(text);
+    if (inserted || Name(it->second) == text) return it->second;
+  }
 }
 
 LaneId Graph::AddLane(const GraphLane& lane) {

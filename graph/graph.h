@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/ids.h"
 #include "base/time.h"
 #include "graph/large_pages.h"
@@ -296,7 +297,8 @@ class Graph {
   std::vector<GraphStep> steps_;
   // Overlay: what this copy added to the shared tables. Its ids have the top bit set.
   std::vector<std::string> added_names_;
-  std::unordered_map<std::string, NameId> added_name_ids_;
+  // By hash; where another text has that, by the next number that is free.
+  absl::flat_hash_map<uint64_t, NameId> added_name_ids_;
   std::vector<KernelDetail> added_kernels_;
   std::vector<CopyDetail> added_copies_;
   std::vector<OpDetail> added_ops_;

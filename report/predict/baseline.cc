@@ -25,7 +25,7 @@ std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
                              : CountedPeriods(graph, timeline);
 }
 
-Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
+Baseline MakeBaseline(const Graph& graph, Timeline timeline, const WhatIfOptions& options) {
   std::optional<CountedPath> path;
   if (options.explain) path.emplace(graph, timeline);
   const std::vector<Duration> times = TimesOf(graph, timeline, options);
@@ -39,9 +39,11 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
                 .path = path ? PathPerStep(*path) : PathPerStep(graph, timeline),
                 .limiters = {},
                 .spread = {},
-                .memory = ProfileMemory(graph)};
+                .memory = {}};
   if (path) base.limiters = PathByLimiter(graph, *path);
   path.reset();
+  timeline = {};
+  base.memory = ProfileMemory(graph);
   if (options.intervals) {
     base.spread.emplace(graph);
     base.least = std::make_unique<LeastGpuTimes>(graph);

@@ -48,7 +48,8 @@ Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOption
 Duration TimeOf(const Graph& graph, std::span<const Duration> times, const WhatIfOptions& options);
 std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
                               const WhatIfOptions& options);
-Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
+// Done with `timeline` before it looks at what takes memory of its own.
+Baseline MakeBaseline(const Graph& graph, Timeline timeline, const WhatIfOptions& options);
 // The unchanged step as the first row of a result.
 Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay);
 

@@ -136,11 +136,12 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
                                   const WhatIfOptions& options) {
   WhatIf out;
   out.replay = replay;
-  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
+  const bool once = scenarios.empty() && replay.steps < 2;  // else there is a plan
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true, .once = once}));
   WhatIfOptions wanted = options;  // what only scenarios are compared with is left out without any
   wanted.intervals &= !scenarios.empty();
   wanted.explain &= !scenarios.empty();
-  Baseline base = MakeBaseline(built.graph, timeline, wanted);
+  Baseline base = MakeBaseline(built.graph, std::move(timeline), wanted);
   base.samples = replay.batch.samples;
   out.memory = base.memory;
   Agenda plan = MakePlan(scenarios, options.alone);

@@ -234,7 +234,7 @@ absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& repla
                                std::span<const Application> limits, const AdviseOptions& advise) {
   if (advise.progress) advise.progress(AdviseStage::kStep, 0, 0);
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true}));
-  Baseline base = MakeBaseline(built.graph, timeline, {.true_step = advise.true_step});
+  Baseline base = MakeBaseline(built.graph, std::move(timeline), {.true_step = advise.true_step});
   base.samples = replay.batch.samples;
   Advised out = Advise(*StepsOfOneRank(base, replay, advise), options, limits, advise);
   out.replay = replay;

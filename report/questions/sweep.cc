@@ -342,7 +342,7 @@ absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const Rep
   WhatIfOptions asked = options;
   asked.explain = asked.why = asked.path = false;
   asked.row = true;
-  Baseline base = MakeBaseline(built.graph, timeline, asked);
+  Baseline base = MakeBaseline(built.graph, std::move(timeline), asked);
   WhatIfOptions beside = asked;
   beside.work = true;
   WhatIfOptions quick = beside;

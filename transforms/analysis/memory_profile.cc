@@ -40,15 +40,23 @@ class Profiler {
 
  private:
   void AddForward() {
-    const std::vector<ForwardOp> ops = ForwardOps(graph_);
-    p_.activations = PeakOfKept(ops);
-    p_.parameters = MostInAPass(ops, [](const ForwardOp& op) { return op.weights; });
     std::set<std::pair<uint16_t, uint16_t>> passes;
-    for (const ForwardOp& op : ops) {
+    std::pair<uint16_t, uint16_t> last;
+    double weights = 0;  // of the pass at hand
+    const auto add = [&](const ForwardOp& op) {
       ++p_.ops;
       p_.ops_without_shapes += !op.shape.known();
       p_.ops_not_known += op.shape.known() && !op.recognised;
-      passes.insert({op.step, op.pass});
+      const std::pair pass(op.step, op.pass);
+      if (std::exchange(last, pass) != pass) weights = 0;
+      passes.insert(pass);
+      weights += op.weights;
+      p_.parameters = std::max(p_.parameters, weights);
+    };
+    if (!ForEachForwardOp(graph_, add)) {
+      const std::vector<ForwardOp> ops = ForwardOps(graph_);
+      p_.activations = PeakOfKept(ops);
+      for (const ForwardOp& op : ops) add(op);
     }
     passes_ = passes.size();
     p_.trains = HasBackward(graph_);

@@ -36,11 +36,11 @@ class SharedDims {
 };
 
 struct OpShape {
-  ScopeId scope;          // the innermost op with recorded shapes; None without
+  ScopeId scope;  // the innermost op with recorded shapes; None without
+  DType dtype = DType::kUnknown;
   std::string_view name;  // "mul", without "aten::" and a trailing underscore
   SharedDims inputs;      // tensors only
   double largest = 0;     // elements of the largest of them
-  DType dtype = DType::kUnknown;
 
   bool known() const { return largest > 0; }
 };

@@ -1,6 +1,5 @@
 #include "transforms/analysis/saved_tensors.h"
 
-#include "base/text.h"
 #include "graph/scopes.h"
 #include "transforms/analysis/data_flow.h"
 
@@ -12,85 +11,6 @@
 
 namespace daydream {
 namespace {
-
-struct KnownOp {
-  std::string_view part;  // of the name
-  Keeps keeps;
-};
-
-// The first row whose text is in the name decides. Source: derivatives.yaml of PyTorch 2.
-constexpr KnownOp kKnownOps[] = {
-    {"scaled_dot_product", Keeps::kAttention},
-    {"flash_attention", Keeps::kAttention},
-    {"efficient_attention", Keeps::kAttention},
-    {"conv_transpose", Keeps::kInput},
-    {"convolution", Keeps::kInput},
-    {"conv", Keeps::kInput},
-    {"dropout", Keeps::kMask},
-    {"bernoulli", Keeps::kMask},
-    {"batch_norm", Keeps::kInput},
-    {"layer_norm", Keeps::kInput},
-    {"group_norm", Keeps::kInput},
-    {"rms_norm", Keeps::kInput},
-    {"softmax", Keeps::kResult},
-    {"relu6", Keeps::kInput},
-    {"leaky_relu", Keeps::kInput},
-    {"relu", Keeps::kResult},
-    {"clamp_min", Keeps::kResult},
-    {"threshold", Keeps::kResult},
-    {"hardtanh", Keeps::kInput},
-    {"sigmoid", Keeps::kResult},
-    {"tanh", Keeps::kResult},
-    {"gelu", Keeps::kInput},
-    {"elu", Keeps::kResult},
-    {"silu", Keeps::kInput},
-    {"hardswish", Keeps::kInput},
-    {"mish", Keeps::kInput},
-    {"rsqrt", Keeps::kResult},
-    {"sqrt", Keeps::kResult},
-    {"max_pool", Keeps::kInput},
-    {"avg_pool", Keeps::kInput},
-    {"upsample", Keeps::kNothing},
-    {"addmm", Keeps::kOperands},
-    {"baddbmm", Keeps::kOperands},
-    {"bmm", Keeps::kOperands},
-    {"matmul", Keeps::kOperands},
-    {"linear", Keeps::kOperands},
-};
-// Names that must fit as a whole.
-constexpr KnownOp kKnownNames[] = {
-    {"mm", Keeps::kOperands},
-    {"mul", Keeps::kOperands},
-    {"div", Keeps::kOperands},
-    {"exp", Keeps::kResult},
-    {"pow", Keeps::kInput},
-    {"log", Keeps::kInput},
-    {"abs", Keeps::kInput},
-    {"sin", Keeps::kInput},
-    {"cos", Keeps::kInput},
-    {"add", Keeps::kNothing},
-    {"sub", Keeps::kNothing},
-    {"rsub", Keeps::kNothing},
-    {"neg", Keeps::kNothing},
-    {"copy", Keeps::kNothing},
-    {"clone", Keeps::kNothing},
-    {"to", Keeps::kNothing},
-    {"_to_copy", Keeps::kNothing},
-    {"contiguous", Keeps::kNothing},
-    {"cat", Keeps::kNothing},
-    {"_cat", Keeps::kNothing},
-    {"stack", Keeps::kNothing},
-    {"sum", Keeps::kNothing},
-    {"mean", Keeps::kNothing},
-    {"fill", Keeps::kNothing},
-    {"zero", Keeps::kNothing},
-    {"index", Keeps::kNothing},
-    {"index_select", Keeps::kNothing},
-    {"embedding", Keeps::kNothing},
-    {"nll_loss_forward", Keeps::kNothing},
-    {"masked_fill", Keeps::kNothing},
-    {"where", Keeps::kNothing},
-};
 
 bool KeepsItsSize(Keeps keeps, std::string_view op) {
   if (op.find("conv") != op.npos || op.find("pool") != op.npos) return false;
@@ -234,26 +154,37 @@ class Walk {
  public:
   explicit Walk(const Graph& graph) : graph_(graph), shapes_(graph), flow_(graph) {
     trains_.assign(graph.steps().size() + 1, false);
-    size_t forward = 0;
     for (const Task& t : graph.tasks()) {
-      if (!IsWork(t)) continue;
-      if (t.phase == Phase::kBackward) trains_[StepOf(t)] = true;
-      forward += t.phase == Phase::kForward ? 1 : 0;
+      if (IsWork(t) && t.phase == Phase::kBackward) trains_[StepOf(t)] = true;
+      most_ += IsWork(t) && t.phase == Phase::kForward ? 1 : 0;
     }
-    ops_.reserve(forward);  // at most: pages behind the last op are never touched
   }
 
   std::vector<ForwardOp> Run() {
+    ops_.reserve(most_);  // pages behind the last op are never touched
+    VisitAll();
+    LeaveOut();
+    return std::move(ops_);
+  }
+
+  // Tells of one op after the other, where nothing is asked of those before it.
+  bool Tell(absl::FunctionRef<void(const ForwardOp&)> each) {
+    if (std::ranges::find(trains_, true) != trains_.end()) return false;
+    each_ = &each;
+    VisitAll();
+    if (!ops_.empty()) each(ops_.back());
+    return true;
+  }
+
+ private:
+  void VisitAll() {
     for (const GraphLane& lane : graph_.lanes()) {
       if (lane.lane.kind != LaneKind::kStream) continue;
       step_ = SIZE_MAX;
       for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) Visit(t);
     }
-    LeaveOut();
-    return std::move(ops_);
   }
 
- private:
   static bool IsWork(const Task& t) {
     return (!t.removed || t.merged) && t.kind == TaskKind::kKernel;
   }
@@ -317,22 +248,25 @@ class Walk {
                  .step = task.step,
                  .pass = pass_number_,
                  .copy = task.copy};
+    const bool trains = trains_[StepOf(task)];
     if (shape.known()) {
       op.change = graph_.model_changes().Of(shape.scope);
-      const auto [known, fresh] = by_name_.try_emplace(shape.name);
-      if (fresh) known->second.keeps = KeptBy(shape.name, &known->second.recognised);
-      op.keeps = known->second.keeps;
-      op.recognised = known->second.recognised;
+      const auto [known, is_new] = by_name_.try_emplace(shape.name);
+      if (is_new) known->second.keeps = KeptBy(shape.name, &known->second.recognised);
+      op.keeps = known->second.keeps, op.recognised = known->second.recognised;
       op.elements = WorkedOn(shape, op.keeps);
+      const double width = DTypeBytes(shape.dtype);
       for (size_t i = 0; i < shape.inputs.size(); ++i) {
-        if (IsWeight(shape, i)) {
-          op.weights += ElementsOf(shape.inputs[i]) * DTypeBytes(shape.dtype);
-        }
+        if (IsWeight(shape, i)) op.weights += ElementsOf(shape.inputs[i]) * width;
       }
-      if (trains_[StepOf(task)]) Keep(op);
+      if (trains) Keep(op);
     }
-    waiting_[task.layer].rows.push_back(ops_.size());
+    if (trains) waiting_[task.layer].rows.push_back(ops_.size());
     if (shape.known() && !flow_.empty()) NoteMaker(shape.scope);
+    if (each_ != nullptr && !ops_.empty()) {
+      (*each_)(ops_.back());
+      ops_.clear();
+    }
     ops_.push_back(std::move(op));
   }
 
@@ -408,7 +342,9 @@ class Walk {
   absl::flat_hash_map<ScopeId, size_t> made_by_;          // rows
   absl::flat_hash_map<std::string_view, Named> by_name_;  // each name is read once
   std::vector<bool> trains_;                              // by step
+  size_t most_ = 0;                                       // ops
   std::vector<ForwardOp> ops_;
+  const absl::FunctionRef<void(const ForwardOp&)>* each_ = nullptr;  // then the last of them alone
   Pass pass_;
   size_t step_ = SIZE_MAX, forward_ = 0, backward_ = 0;
   size_t order_ = 0;
@@ -419,18 +355,6 @@ class Walk {
 };
 
 }  // namespace
-
-Keeps KeptBy(std::string_view op, bool* known) {
-  if (known != nullptr) *known = true;
-  for (const KnownOp& k : kKnownNames) {
-    if (op == k.part) return k.keeps;
-  }
-  for (const KnownOp& k : kKnownOps) {
-    if (Contains(op, k.part)) return k.keeps;
-  }
-  if (known != nullptr) *known = false;
-  return Keeps::kNothing;
-}
 
 double WorkedOn(const OpShape& shape) { return WorkedOn(shape, KeptBy(shape.name)); }
 
@@ -498,5 +422,9 @@ absl::Status CheckShapes(std::string_view what, std::span<const ForwardOp> ops) 
 }
 
 std::vector<ForwardOp> ForwardOps(const Graph& graph) { return Walk(graph).Run(); }
+
+bool ForEachForwardOp(const Graph& graph, absl::FunctionRef<void(const ForwardOp&)> each) {
+  return Walk(graph).Tell(each);
+}
 
 }  // namespace daydream

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/core/editor.h"
@@ -36,11 +37,13 @@ struct ForwardOp {
   // First backward kernel of its layer on that stream, and its place in the order of the stream;
   // None without.
   TaskId backward;
-  size_t backward_order = 0;
   LayerId layer;
   uint16_t step = 0;
-  uint16_t pass = 0;    // of the step: micro-batches of gradient accumulation
-  uint16_t copy = 0;    // as of its tasks: another one where layers were repeated
+  uint16_t pass = 0;  // of the step: micro-batches of gradient accumulation
+  uint16_t copy = 0;  // as of its tasks: another one where layers were repeated
+  Keeps keeps = Keeps::kNothing;
+  bool recognised = false;
+  size_t backward_order = 0;
   double elements = 0;  // of the tensor it works on
   // Bytes that backward needs and that no op before keeps already; those of them that stay on the
   // GPU until backward.
@@ -48,8 +51,6 @@ struct ForwardOp {
   // Rows of the ops that keep what backward needs of this one, where those did so first.
   std::vector<size_t> reads = {};
   double weights = 0;  // bytes of its parameters, told by their place among the inputs
-  Keeps keeps = Keeps::kNothing;
-  bool recognised = false;
   const OpChange* change = nullptr;  // of its scope; valid until the graph is edited
 };
 
@@ -68,5 +69,9 @@ absl::Status CheckShapes(std::string_view what, std::span<const ForwardOp> ops);
 // In the order of each stream, steps and passes in order. Only ops of a step that has a backward
 // pass keep anything. O(tasks).
 std::vector<ForwardOp> ForwardOps(const Graph& graph);
+
+// Calls `each` with one of these after the other where nothing is run backward, so that no room is
+// needed for all of them: nothing is kept then. Else false, and it is not called. O(tasks).
+bool ForEachForwardOp(const Graph& graph, absl::FunctionRef<void(const ForwardOp&)> each);
 
 }  // namespace daydream
