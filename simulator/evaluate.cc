@@ -105,12 +105,13 @@ class AllTasks {
   }
   uint32_t EdgesBegin(uint32_t t) const { return into_.begin[t]; }
   LaneWait EdgeAt(uint32_t edge) const {
-    const Edge& e = graph_.edges()[into_.edge[edge]];
+    const Edge& e = graph_.edges()[IndexOf(edge)];
     return {.from = e.from.value,
             .from_start = e.from_anchor == Anchor::kStart,
             .to_start = e.to_anchor == Anchor::kStart,
             .lag = e.lag.ns};
   }
+  uint32_t IndexOf(uint32_t edge) const { return into_.edge[edge]; }  // in Graph::edges()
 
  private:
   const Graph& graph_;
@@ -118,11 +119,46 @@ class AllTasks {
 };
 static_assert(LaneRuns<AllTasks>::kNoTask == TaskId::None().value);
 
+// The same with other numbers.
+class AllTasksWith : public AllTasks {
+ public:
+  AllTasksWith(const Graph& graph, std::span<const Duration> duration,
+               std::span<const Duration> gap, std::span<const Edge> edges)
+      : AllTasks(graph), graph_(graph), duration_(duration), gap_(gap), edges_(edges) {}
+  LaneTask TaskAt(uint32_t t) const {
+    LaneTask task = AllTasks::TaskAt(t);
+    const bool removed = graph_.task(TaskId(t)).removed;
+    task.duration = removed ? 0 : duration_[t].ns;
+    task.gap = removed ? 0 : gap_[t].ns;
+    return task;
+  }
+  LaneWait EdgeAt(uint32_t edge) const {
+    LaneWait wait = AllTasks::EdgeAt(edge);
+    wait.lag = edges_[IndexOf(edge)].lag.ns;
+    return wait;
+  }
+
+ private:
+  const Graph& graph_;
+  const std::span<const Duration> duration_, gap_;
+  const std::span<const Edge> edges_;
+};
+
 }  // namespace
 
 bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instant> end) {
   DD_CHECK(start.size() == graph.size() && end.size() == graph.size());
   const AllTasks tasks(graph);
+  return LaneRuns(tasks, start.data(), end.data()).Run();
+}
+
+bool EvaluateOnce(const Graph& graph, std::span<const Duration> duration,
+                  std::span<const Duration> gap, std::span<const Edge> edges,
+                  std::span<Instant> start, std::span<Instant> end) {
+  DD_CHECK(duration.size() == graph.size() && gap.size() == graph.size());
+  DD_CHECK(edges.size() == graph.edges().size());
+  DD_CHECK(start.size() == graph.size() && end.size() == graph.size());
+  const AllTasksWith tasks(graph, duration, gap, edges);
   return LaneRuns(tasks, start.data(), end.data()).Run();
 }
 

@@ -75,5 +75,9 @@ void Evaluate(const Program& p, std::span<const Duration> duration, std::span<co
 // False where some tasks wait for themselves. `start` and `end` hold an entry for each task.
 // REQUIRES: lanes of fixed order.
 bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instant> end);
+// The same with these numbers, by TaskId, and the lags of `edges`: those of the graph.
+bool EvaluateOnce(const Graph& graph, std::span<const Duration> duration,
+                  std::span<const Duration> gap, std::span<const Edge> edges,
+                  std::span<Instant> start, std::span<Instant> end);
 
 }  // namespace daydream

@@ -141,6 +141,17 @@ absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options) {
 
 }  // namespace
 
+std::optional<Timeline> PlayOnceWith(const Graph& graph, std::span<const Duration> duration,
+                                     std::span<const Duration> gap, std::span<const Edge> edges) {
+  const auto reorders = [](const GraphLane& lane) { return lane.order != LaneOrder::kFixed; };
+  if (std::ranges::any_of(graph.lanes(), reorders)) return std::nullopt;
+  Timeline timeline;
+  timeline.start.resize(graph.size());
+  timeline.end.resize(graph.size());
+  if (!EvaluateOnce(graph, duration, gap, edges, timeline.start, timeline.end)) return std::nullopt;
+  return timeline;
+}
+
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.order != LaneOrder::kFixed)

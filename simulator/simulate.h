@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,12 @@ struct SimulateOptions {
 // for the future, never an end before a start.
 // A graph with a Graph::wiring() keeps its plan for the next replay.
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options = {});
+
+// The starts and ends of a graph that is played no second time, with these durations, gaps and lags
+// in place of its own, by TaskId and place in Graph::edges(). None where lanes may reorder or tasks
+// wait for themselves. O(tasks + edges).
+std::optional<Timeline> PlayOnceWith(const Graph& graph, std::span<const Duration> duration,
+                                     std::span<const Duration> gap, std::span<const Edge> edges);
 
 struct Program;  // simulator/program.h
 

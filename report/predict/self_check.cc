@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "base/release.h"
 #include "graph/host_lead.h"
 #include "graph/repeat.h"
 #include "graph/step_windows.h"
@@ -66,9 +67,10 @@ struct TimeOfStep {
   Duration time;
 };
 
-// By entry: the lower median of what other steps than its own have of the same thing; none where no
-// other has it. The last entry of a thing and a step counts.
-std::vector<std::optional<Duration>> OfOthers(std::span<const TimeOfStep> entries, size_t things) {
+// By entry: the lower median of what other steps than its own have of the same thing; kOfNoOther
+// where no other has it. The last entry of a thing and a step counts.
+constexpr Duration kOfNoOther = Duration::Max();
+std::vector<Duration> OfOthers(std::span<const TimeOfStep> entries, size_t things) {
   std::vector<uint32_t> begin(things + 1);
   for (const TimeOfStep& e : entries) ++begin[e.thing + 1];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
@@ -76,7 +78,7 @@ std::vector<std::optional<Duration>> OfOthers(std::span<const TimeOfStep> entrie
   for (size_t i = 0; i < entries.size(); ++i) {
     by_thing[next[entries[i].thing]++] = static_cast<uint32_t>(i);
   }
-  std::vector<std::optional<Duration>> found(entries.size());
+  std::vector<Duration> found(entries.size(), kOfNoOther);
   std::vector<std::pair<uint32_t, Duration>> of_slot;
   std::vector<Duration> sorted;
   for (size_t thing = 0; thing < things; ++thing) {
@@ -112,21 +114,23 @@ class Crossing {
 
   std::optional<StepTest> Run() {
     if (counted_.size() < 2) return std::nullopt;
-    const auto plan = Plan::Of(graph_);
-    if (!plan.ok()) return std::nullopt;
+    places_ =
+        FindStepPlaces(graph_, [](const Task& task) { return task.kind != TaskKind::kDelay; });
+    SwapLags();
     durations_.resize(graph_.size());
     gaps_.resize(graph_.size());
     for (size_t i = 0; i < graph_.size(); ++i) {
       durations_[i] = graph_.tasks()[i].duration;
       gaps_[i] = graph_.tasks()[i].gap;
     }
-    places_ =
-        FindStepPlaces(graph_, [](const Task& task) { return task.kind != TaskKind::kDelay; });
     SwapDelays();
-    SwapLags();
-    Timeline timeline;
-    plan->Run(durations_, gaps_, edges_, timeline);
-    const std::vector<Duration> played = CountedPeriods(graph_, timeline);
+    Release(places_.of_task);
+    const auto timeline = PlayOnceWith(graph_, durations_, gaps_, edges_);
+    if (!timeline.has_value()) return std::nullopt;
+    Release(durations_);
+    Release(gaps_);
+    Release(edges_);
+    const std::vector<Duration> played = CountedPeriods(graph_, *timeline);
     TestedSteps score;
     for (size_t i = 0; i < counted_.size(); ++i) {
       const GraphStep& step = graph_.steps()[counted_[i]];
@@ -174,8 +178,9 @@ class Crossing {
     ForEachOperation([&](TaskId t, TaskId last, const std::vector<TaskId>& before) {
       if (SlotOf(graph_.task(t)) == kNoSlot) return;
       const size_t i = entry++;
-      if (gap[i] && graph_.task(t).gap >= Duration{}) gaps_[t.index()] = std::max(*gap[i], {});
-      if (delay[i]) SetDelay(before, last, *delay[i]);
+      const bool follows = graph_.task(t).gap >= Duration{};
+      if (gap[i] != kOfNoOther && follows) gaps_[t.index()] = std::max(gap[i], {});
+      if (delay[i] != kOfNoOther) SetDelay(before, last, delay[i]);
     });
   }
 
@@ -211,7 +216,7 @@ class Crossing {
     }
     const auto lag = OfOthers(lags, things.size());
     for (size_t i = 0; i < lag.size(); ++i) {
-      if (lag[i]) edges_[edge_of[i]].lag = *lag[i];
+      if (lag[i] != kOfNoOther) edges_[edge_of[i]].lag = lag[i];
     }
   }
 
@@ -328,15 +333,16 @@ std::optional<double> UnexplainedShare(const Graph& graph, Duration step) {
     if (Unexplained(graph, task)) delays += task.duration;
   }
   if (delays <= Duration{}) return 0;
-  const auto plan = Plan::Of(graph);
-  if (!plan.ok() || step <= Duration{}) return std::nullopt;
+  if (step <= Duration{}) return std::nullopt;
   std::vector<Duration> durations(graph.size()), gaps(graph.size());
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.tasks()[i];
     durations[i] = Unexplained(graph, task) ? Duration{} : task.duration;
     gaps[i] = task.gap;
   }
-  return std::max(-OffBy(StepTime(graph, plan->Run(durations, gaps)), step), 0.0);
+  const auto timeline = PlayOnceWith(graph, durations, gaps, graph.edges());
+  if (!timeline.has_value()) return std::nullopt;
+  return std::max(-OffBy(StepTime(graph, *timeline), step), 0.0);
 }
 
 std::optional<StepTest> RepeatTest(const Graph& graph) {

@@ -136,7 +136,7 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
                                   const WhatIfOptions& options) {
   WhatIf out;
   out.replay = replay;
-  const bool once = scenarios.empty() && replay.steps < 2;  // else there is a plan
+  const bool once = scenarios.empty();
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.path = true, .once = once}));
   WhatIfOptions wanted = options;  // what only scenarios are compared with is left out without any
   wanted.intervals &= !scenarios.empty();

@@ -66,36 +66,55 @@ int64_t ScaledSize(int64_t size, double factor) {
 }
 
 BatchSizes::BatchSizes(const Graph& graph, OpShapes& shapes) {
-  absl::flat_hash_set<ScopeId> seen, around;
+  // Ops that are equal have their inputs in common, and are read once.
+  struct Equal {
+    OpShape shape;
+    Phase phase = Phase::kNone;
+    uint64_t times = 0;
+  };
+  std::vector<Equal> read;
+  absl::flat_hash_map<std::pair<const Dims*, Phase>, size_t> known;  // places in it
+  absl::flat_hash_map<NameId, OpAround> names;
+  std::vector<bool> seen(graph.tables().scopes.size()), around(seen.size());
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.task(TaskId(i));
     if (task.removed || task.kind != TaskKind::kKernel) continue;
-    const OpShape& shape = shapes.Of(TaskId(i));
-    if (shape.known() && seen.insert(shape.scope).second) {
-      Read(shape.name, shape.inputs, task.phase);
-      if (task.phase != Phase::kBackward) ReadAround(graph, shape.scope, around);
-    }
+    const OpShape shape = shapes.Of(TaskId(i));
+    if (!shape.known() || seen[shape.scope.index()]) continue;
+    seen[shape.scope.index()] = true;
+    const auto [it, is_new] = known.try_emplace({&shape.inputs.front(), task.phase}, read.size());
+    if (is_new) read.push_back({shape, task.phase});
+    ++read[it->second].times;
+    if (task.phase != Phase::kBackward) ReadAround(graph, shape.scope, around, names);
   }
+  for (const Equal& op : read) Read(op.shape.name, op.shape.inputs, op.phase, op.times);
   CountVotes();
 }
 
 // Losses and embeddings run kernels by other ops, so they are around the ops that are read.
-void BatchSizes::ReadAround(const Graph& graph, ScopeId scope, absl::flat_hash_set<ScopeId>& seen) {
+void BatchSizes::ReadAround(const Graph& graph, ScopeId scope, std::vector<bool>& seen,
+                            absl::flat_hash_map<NameId, OpAround>& names) {
   for (ScopeId s : ScopesAround(graph, scope)) {
-    if (ScopeAt(graph, s).kind != EventKind::kOp || !seen.insert(s).second) return;
-    std::string_view name = graph.Name(ScopeAt(graph, s).name);
-    if (name.starts_with("aten::")) name.remove_prefix(6);
-    const bool embeds = Contains(name, "embedding"), loss = IsExampleLoss(name);
-    embeds_ |= embeds;
-    if (name != "embedding" && !loss && !IsClassLoss(name)) continue;
+    if (ScopeAt(graph, s).kind != EventKind::kOp || seen[s.index()]) return;
+    seen[s.index()] = true;
+    const auto [known, is_new] = names.try_emplace(ScopeAt(graph, s).name);
+    OpAround& as = known->second;
+    if (is_new) {
+      std::string_view name = graph.Name(ScopeAt(graph, s).name);
+      if (name.starts_with("aten::")) name.remove_prefix(6);
+      as.embeds = Contains(name, "embedding"), as.loss = IsExampleLoss(name);
+      as.counts = name == "embedding" || as.loss || IsClassLoss(name);
+    }
+    embeds_ |= as.embeds;
+    if (!as.counts) continue;
     const OpDetail* op = graph.OpOf(s);
     if (op == nullptr || !op->shapes.valid()) continue;
     const auto inputs = ParseShapes(graph.Name(op->shapes));
-    const size_t examples = embeds ? 1 : 0;  // behind the table
+    const size_t examples = as.embeds ? 1 : 0;  // behind the table
     if (!inputs || inputs->size() <= examples) continue;
     const Dims& dims = (*inputs)[examples];
     if (dims.size() <= examples) continue;  // a list of words is no list of sequences
-    ++(embeds ? sequences_ : loss ? losses_ : class_losses_)[dims[0]];
+    ++(as.embeds ? sequences_ : as.loss ? losses_ : class_losses_)[dims[0]];
   }
 }
 
@@ -104,7 +123,8 @@ void BatchSizes::AddParameter(Dims dims) {
   parameters_.insert(std::move(dims));
 }
 
-void BatchSizes::Read(std::string_view op, const std::vector<Dims>& inputs, Phase phase) {
+void BatchSizes::Read(std::string_view op, const std::vector<Dims>& inputs, Phase phase,
+                      uint64_t times) {
   if (phase == Phase::kOptimizer) {
     for (const Dims& dims : inputs) AddParameter(dims);
     return;
@@ -113,21 +133,21 @@ void BatchSizes::Read(std::string_view op, const std::vector<Dims>& inputs, Phas
   // What is enlarged may be one of many parts of an example.
   const bool enlarges = Contains(op, "transpose");
   if (IsConvolution(op) && !enlarges && inputs.size() >= 2 && inputs[0].size() >= 3) {
-    ++votes_[kImages][inputs[0][0]];
+    votes_[kImages][inputs[0][0]] += times;
     for (size_t i = 1; i < inputs.size(); ++i) AddParameter(inputs[i]);
   } else if (Contains(op, "norm") && inputs.size() >= 2 && inputs[0].size() >= 2) {
-    ++votes_[Contains(op, "batch_norm") ? kImages : kTokens][inputs[0][0]];
+    votes_[Contains(op, "batch_norm") ? kImages : kTokens][inputs[0][0]] += times;
     for (size_t i = 1; i < inputs.size(); ++i) AddParameter(inputs[i]);
   } else if (Contains(op, "embedding") && !Contains(op, "grad") && inputs.size() >= 2) {
     // Bags are of any length, and libraries pass tables of their own besides.
-    if (op == "embedding") ++votes_[kTokens][inputs[1][0]];
+    if (op == "embedding") votes_[kTokens][inputs[1][0]] += times;
     AddParameter(inputs[0]);
   } else if (op == "linear" && inputs.size() >= 2) {
-    ++votes_[inputs[0].size() > 2 ? kTokens : kRows][inputs[0][0]];
+    votes_[inputs[0].size() > 2 ? kTokens : kRows][inputs[0][0]] += times;
     for (size_t i = 1; i < inputs.size(); ++i) AddParameter(inputs[i]);
   } else if (const auto at = FirstFactor(op, inputs.size());
              at && phase != Phase::kBackward && inputs[*at].size() == 2) {
-    ++votes_[kRows][inputs[*at][0]];
+    votes_[kRows][inputs[*at][0]] += times;
     rows_.insert(inputs[*at][0]);
     AddParameter(inputs[*at + 1]);
     if (*at == 1) AddParameter(inputs[0]);

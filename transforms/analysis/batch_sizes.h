@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "costmodel/op_shape.h"
 #include "graph/graph.h"
@@ -48,8 +49,16 @@ class BatchSizes {
  private:
   enum Vote : uint8_t { kImages, kTokens, kRows, kVotes };
   using Votes = std::map<int64_t, uint64_t>;  // by first size
-  void Read(std::string_view op, const std::vector<Dims>& inputs, Phase phase);
-  void ReadAround(const Graph& graph, ScopeId scope, absl::flat_hash_set<ScopeId>& seen);
+  // What the name of an op tells that others are run by.
+  struct OpAround {
+    bool embeds = false, loss = false;
+    bool counts = false;  // one of those whose own shapes tell examples
+  };
+  // An op that was run so many times.
+  void Read(std::string_view op, const std::vector<Dims>& inputs, Phase phase, uint64_t times);
+  // `seen`: by scope.
+  void ReadAround(const Graph& graph, ScopeId scope, std::vector<bool>& seen,
+                  absl::flat_hash_map<NameId, OpAround>& names);
   void AddParameter(Dims dims);
   void CountVotes();
   void FindExamples(Vote told);

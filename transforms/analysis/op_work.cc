@@ -50,18 +50,17 @@ bool OpWorkTable::HasNoWeight(TaskId t) {
 }
 
 void OpWorkTable::SumTimes(const std::function<bool(TaskId)>& counts) {
-  times_.clear();
+  times_.assign(graph_.tables().scopes.size(), {});
   for (size_t i = 0; i < graph_.size(); ++i) {
     TaskId t(i);
     const Task& task = graph_.task(t);
     if (task.removed || task.kind != TaskKind::kKernel || !counts(t)) continue;
-    if (Op op = Of(t); op.work != nullptr) times_[op.scope] += task.duration;
+    if (Op op = Of(t); op.work != nullptr) times_[op.scope.index()] += task.duration;
   }
 }
 
 Duration OpWorkTable::TimeOf(ScopeId scope) const {
-  auto it = times_.find(scope);
-  return it == times_.end() ? Duration{} : it->second;
+  return scope.index() < times_.size() ? times_[scope.index()] : Duration{};
 }
 
 }  // namespace daydream

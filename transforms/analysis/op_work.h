@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "costmodel/op_shape.h"
 #include "graph/graph.h"
 
@@ -42,7 +42,7 @@ class OpWorkTable {
   const Graph& graph_;
   std::shared_ptr<const Known> recorded_;
   std::unique_ptr<Known> reshaped_;  // once ops have other shapes than recorded
-  absl::flat_hash_map<ScopeId, Duration> times_;
+  std::vector<Duration> times_;      // by scope, from SumTimes() on
 };
 
 }  // namespace daydream

@@ -19,7 +19,7 @@ DType FastestFormat(const DeviceSpec& spec, const KernelTraits& traits, DType re
 }  // namespace
 
 RooflineTimes::RooflineTimes(const Graph& graph)
-    : graph_(graph), works_(graph), rules_(graph), devices_(graph) {
+    : graph_(graph), works_(graph), kernels_(graph), devices_(graph) {
   works_.SumTimes([](TaskId) { return true; });
 }
 
@@ -32,7 +32,7 @@ std::optional<Duration> RooflineTimes::Of(TaskId t, DType format) {
   }
   DType stored = op.work->dtype == DType::kUnknown ? DType::kFp32 : op.work->dtype;
   if (format == DType::kUnknown) {
-    format = FastestFormat(*spec, rules_.Of(t).traits, op.work->dtype);
+    format = FastestFormat(*spec, kernels_.Of(graph_.task(t).name), op.work->dtype);
   } else if (RateFor(*spec, format, /*batched=*/false) > 0) {
     stored = format;
   } else {

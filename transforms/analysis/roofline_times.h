@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "transforms/analysis/kernel_table.h"
 #include "transforms/analysis/op_work.h"
 #include "transforms/analysis/precision.h"
 
@@ -21,7 +22,7 @@ class RooflineTimes {
  private:
   const Graph& graph_;
   OpWorkTable works_;
-  PrecisionRules rules_;
+  KernelTable kernels_;
   KnownDevices devices_;
 };
 
