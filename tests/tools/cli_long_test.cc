@@ -113,5 +113,36 @@ TEST_F(CliLong, AnswersTakeNoMoreMemoryForALongerRecording) {
   }
 }
 
+// As many launches as before, in one step or in none.
+std::shared_ptr<const Trace> WholeRecording(bool marked) {
+  TraceSketch sketch;
+  const LaneId thread = sketch.Thread(), stream = sketch.Stream();
+  constexpr int kLaunches = 100'000;
+  constexpr double kPace = 10;  // us
+  if (marked) sketch.Mark(thread, "ProfilerStep#1", 0, kLaunches * kPace);
+  for (int k = 0; k < kLaunches; ++k) {
+    const double at = k * kPace;
+    sketch.Op(thread, "aten::mm", at, kPace - 1);
+    sketch.Launch(thread, stream, "gemm" + std::to_string(k % 7), at + 1, 3, at + 6, 3);
+  }
+  return sketch.Build();
+}
+
+// docs/performance.md: what is asked as a whole is played without copies of it, on one thread.
+TEST_F(CliLong, WhatIsAskedAsAWholeIsHeldOnce) {
+  for (const bool marked : {false, true}) {
+    const auto trace = WholeRecording(marked);
+    const std::string file = Path(marked ? "one.ddtrace" : "none.ddtrace");
+    ASSERT_TRUE(WriteDdtrace(*trace, file).ok());
+    const uint64_t import = Peak({"import", file, "-o", file + ".copy"});
+    const auto expect_at_most = [&](uint64_t bytes, const char* command) {
+      EXPECT_LE(Peak({command, file, "--jobs", "1"}), import + bytes * trace->rows())
+          << command << (marked ? ", one step" : ", no step");
+    };
+    expect_at_most(320, "whatif");
+    expect_at_most(400, "summary");
+  }
+}
+
 }  // namespace
 }  // namespace daydream

@@ -74,6 +74,27 @@ TEST(SavedTensors, InferenceKeepsNothing) {
   EXPECT_EQ(ProfileMemory(graph).activations, 0);
 }
 
+TEST(SavedTensors, OpsThatNothingRunsBackwardAreToldOneAfterTheOther) {
+  const std::vector<Op> made = {{"cudnn_convolution", "[[1, 4, 8, 8], [4, 4, 3, 3]]"},
+                                {"relu", "[[1, 4, 8, 8]]"},
+                                {"mm", "[[4, 8], [8, 16]]"}};
+  std::vector<ForwardOp> told;
+  const auto tell = [&](const ForwardOp& op) { told.push_back(op); };
+  EXPECT_FALSE(ForEachForwardOp(GraphOf(made), tell));
+  EXPECT_TRUE(told.empty());
+  const Graph graph = GraphOf(made, /*backward=*/false);
+  EXPECT_TRUE(ForEachForwardOp(graph, tell));
+  const std::vector<ForwardOp> all = ForwardOps(graph);
+  ASSERT_EQ(told.size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(told[i].first, all[i].first);
+    EXPECT_EQ(told[i].last, all[i].last);
+    EXPECT_EQ(told[i].weights, all[i].weights);
+    EXPECT_EQ(told[i].shape.name, all[i].shape.name);
+    EXPECT_EQ(told[i].recognised, all[i].recognised);
+  }
+}
+
 TEST(SavedTensors, BackwardKernelsBelongToTheOpsOfTheirLayer) {
   const Graph graph = GraphOf({{"relu", "[[4, 8]]"}, {"gelu", "[[4, 8]]"}});
   const std::vector<ForwardOp> ops = ForwardOps(graph);

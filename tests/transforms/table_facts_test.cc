@@ -71,6 +71,36 @@ TEST(TableFacts, AnAddedNameIsReadInTheGraphThatAddedIt) {
   EXPECT_EQ(&of_a.Of(recorded), &of_b.Of(recorded));
 }
 
+// Three ops: two that are equal, and one whose types differ.
+TEST(TableFacts, OpsThatAreEqualHaveTheirShapesAndWorkInCommon) {
+  const auto graph = ParseGraph(R"(lane cpu0 thread
+lane gpu0.7 stream
+scope s0 op cpu0 "aten::mm" shapes="[[4, 8], [8, 16]]" types="[\"float\", \"float\"]"
+scope s1 op cpu0 "aten::mm" shapes="[[4, 8], [8, 16]]" types="[\"float\", \"float\"]"
+scope s2 op cpu0 "aten::mm" shapes="[[4, 8], [8, 16]]" types="[\"c10::Half\", \"c10::Half\"]"
+k0 gpu0.7 kernel 10us "sgemm" phase forward scope s0
+k1 gpu0.7 kernel 10us "product" phase forward scope s1
+k2 gpu0.7 kernel 10us "product" phase forward scope s2
+)");
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  OpShapes shapes(*graph);
+  const OpShape one = shapes.Of(TaskId(0)), equal = shapes.Of(TaskId(1)),
+                other = shapes.Of(TaskId(2));
+  EXPECT_EQ(&one.inputs.front(), &equal.inputs.front());
+  EXPECT_EQ(one.scope, ScopeId(0));
+  EXPECT_EQ(equal.scope, ScopeId(1));
+  EXPECT_NE(&one.inputs.front(), &other.inputs.front());
+  EXPECT_EQ(one.dtype, DType::kFp32);
+  EXPECT_EQ(other.dtype, DType::kFp16);
+  OpWorkTable works(*graph);
+  EXPECT_EQ(works.Of(TaskId(0)).work, works.Of(TaskId(1)).work);
+  EXPECT_EQ(works.Of(TaskId(1)).scope, ScopeId(1));
+  EXPECT_NE(works.Of(TaskId(0)).work, works.Of(TaskId(2)).work);
+  PrecisionRules rules(*graph);
+  EXPECT_FALSE(rules.Of(TaskId(1)).half_already);
+  EXPECT_TRUE(rules.Of(TaskId(2)).half_already);
+}
+
 TEST(TableFacts, SeveralThreadsGetTheSame) {
   const Graph graph = Product();
   std::vector<const Dims*> shapes(8);
