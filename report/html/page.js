@@ -3,7 +3,7 @@
 const about = block("about"), advice = block("advise");
 /** @type {WhatIf | null} */
 const whatif = block("whatif");
-const scenarios = whatif ? whatif.scenarios : [], baseline = scenarios[0], main = whatif ? scenarios[whatif.main] : null;
+const scenarios = whatif ? whatif.scenarios : [], baseline = scenarios[0], main = whatif ? scenarios[whatif.main || 0] : null;
 const known = main !== null && main.step_ms !== null, changed = whatif !== null && whatif.main > 0;
 
 function card(label, big, more, kind) {
@@ -80,9 +80,10 @@ function sentence(text) {
 
 function findings() {
   const said = new Set(), fresh = allFindings().filter((f) => !said.has(f.text) && said.add(f.text));
-  const notes = fresh.map((f) => h("div", {class: "note"}, h("b", null, sentence(f.text)),
+  const notes = about.not_whole ? [h("div", {class: "note"}, h("b", null, "This page is not whole: "), `it was interrupted; ${sentence(about.not_whole)}`)] : [];
+  notes.push(...fresh.map((f) => h("div", {class: "note"}, h("b", null, sentence(f.text)),
     f.where && !f.text.includes(f.where) ? h("div", null, f.where) : null,
-    h("div", {class: "fix"}, f.fix)));
+    h("div", {class: "fix"}, f.fix))));
   for (const text of new Set(whatif.warnings)) if (!said.has(text)) notes.push(h("div", {class: "note"}, sentence(text)));
   const checks = whatif.replay.checks;
   if (checks && checks.worst_pct > 3) {
@@ -167,7 +168,7 @@ function memoryCard(then) {
 
 // What stands for one rank only, and what that one does not tell.
 function aboutOneRank() {
-  const silent = whatif.main > 0 && main.step_ms === null || together.main > 0 && whatif.main === 0;
+  const silent = whatif.main > 0 && main.step_ms === null || together.main > 0 && !whatif.main;
   return h("p", {class: "quiet"}, `Step times here, in the list of scenarios and in the advice are of ${togetherWords()}. ` +
     `All else, but the part about ranks, is rank ${about.rank} played alone` +
     (silent ? ": there, what you asked about is not predicted." : "."));
@@ -209,7 +210,7 @@ function headline() {
 
 function comparison() {
   const {all, main: asked} = answers();
-  if (asked === 0 || all[0].step_ms === null) return;
+  if (all.length < 2 || all[0].step_ms === null) return;
   const measured = whatif.measured ? whatif.measured.step_ms : null;
   /** @type {[string, (s: Scenario) => string][]} */
   const columns = [["scenario", (s) => s.name], ["step", (s) => time(s.step_ns)],
@@ -287,6 +288,7 @@ function critical() {
 const kGroups = {class: "kernel class", op: "operator", layer: "layer", kernel: "kernel", phase: "phase", host: "host work"};
 
 function groups() {
+  if (!element("summary-class")) return;  // the page is not whole
   const parts = Object.entries(kGroups).filter(([by]) => by !== "host").map(([by, title]) =>
     [title, () => groupTable(block(`summary-${by}`), block(`after-${by}`), title)]);
   parts.push(["host", () => hostTable(block("summary-host"), block("after-host"))]);
@@ -295,6 +297,7 @@ function groups() {
 }
 
 function roofline() {
+  if (!element("roofline")) return;  // the page is not whole
   const roof = block("roofline");
   if (!roof || !rooflineChart(roof, 820)) {
     section("roof", ofRank("Achieved against the data sheet"), h("p", {class: "quiet"}, !roof ?

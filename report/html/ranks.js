@@ -7,10 +7,10 @@ const together = block("ranks");
 // there, else of the trace. What only a trace alone tells, as causes and confidence, ranks together do not.
 /** @returns {{all: Scenario[], main: number}} */
 function answers() {
-  if (!together) return {all: scenarios, main: whatif.main};
+  if (!together) return {all: scenarios, main: whatif.main || 0};
   const before = together.scenarios[0].step_ms;
   const none = {bound_by: null, confidence: null, explanation: null, peak_memory_bytes: null, step_ns: null, error: undefined};
-  return {main: together.main, all: together.scenarios.map((s) => ({...baseline, ...none, ...s,
+  return {main: together.main || 0, all: together.scenarios.map((s) => ({...baseline, ...none, ...s,
     steps_per_s: s.step_ms ? 1000 / s.step_ms : null, samples_per_s: null,  // how many all ranks have, no trace tells
     speedup_interval: s.interval_ms ? [before / s.interval_ms[1], before / s.interval_ms[0]] : null}))};
 }

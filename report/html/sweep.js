@@ -152,6 +152,10 @@ function sweepTable(rows) {
     sortable(columns, rows, "options"));
 }
 
+function partNote({interrupted}, what) {
+  return interrupted ? h("p", {class: "note"}, `It was interrupted: some ${what} were not done, and are missing here.`) : null;
+}
+
 function sweeps() {
   const sweep = block("sweep"), rows = sweepRows();
   const best = rows.reduce((a, b) => !a || asRecorded(b) < asRecorded(a) ? b : a, null);
@@ -160,7 +164,7 @@ function sweeps() {
     ...(best ? [card(batch ? "most examples a second" : "fastest row", `${best.bound ? "\u2265 " : ""}${time(best.step_ns)}`, breakable(best.opt, /(?<=[,(])/)),
       ...(batch ? [card("throughput", times(best.throughput_gain), "examples a second against the recorded step")] : []),
       card("speed-up", `${best.bound ? "\u2264 " : ""}${times(best.speedup)}`, best.bound ? "a limit, not a prediction" : best.low_ns ? `step ${time(best.low_ns)} \u2013 ${time(best.high_ns)} (90 %)` : "no interval")] : [])),
-    best ? null : h("p", {class: "note"}, "No row could be predicted."));
+    best ? null : h("p", {class: "note"}, "No row could be predicted."), partNote(sweep, "rows"));
   if (!best) return;
   sweepHeat(rows);
   pareto(rows);
@@ -183,7 +187,7 @@ function scaling() {
   section("answer", "What more GPUs bring", scaleCards(points, unit), h("p", null, `${scale.strategy} over ${scale.fabric}, ` +
     (scale.fixed_global_batch ? "all GPUs together with the recorded batch" : "each GPU with the recorded batch") +
     (scale.jitter > 0 ? `; steps of a rank vary by ${percent(scale.jitter)}, and all wait for the slowest.` : ".")),
-    points.length ? null : h("p", {class: "note"}, "No number of GPUs could be predicted."));
+    points.length ? null : h("p", {class: "note"}, "No number of GPUs could be predicted."), partNote(scale, "points"));
   if (!points.length) return;
   const most = Math.max(...points.map((p) => p.ranks)), least = Math.min(...points.map((p) => p.ranks));
   const x = {low: least, high: most > least ? most : least * 2, log: true, name: "GPUs", show: (v) => digits(v, 0)};

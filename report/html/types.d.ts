@@ -25,7 +25,7 @@ interface Finding { kind: string; text: string; where: string; fix: string; }
 interface WhatIf {
   trace: {file: string; format: string; synthetic: boolean; events: number; input_events: number; device: string;
           step_method: string; steps_left_out: {step: string; why: string}[]};
-  steps: number; main: number; scenarios: Scenario[]; findings: Finding[]; warnings: string[];
+  steps: number; main: number | null; scenarios: Scenario[]; findings: Finding[]; warnings: string[];
   replay: {measured_ms: number; simulated_ms: number; error_pct: number | null;
            per_step: {step?: string; measured_ns: number; simulated_ns: number}[]; median_ms: number; quartiles_ms: [number, number];
            recording_cost?: {text: string};
@@ -44,7 +44,7 @@ interface JointScenario {
 }
 interface Joint {
   ranks: {recorded: number[]; check: {duration_error_pct: number; span_error_pct: number; ghosts: number}};
-  scenarios: JointScenario[]; main: number; findings: Finding[];
+  scenarios: JointScenario[]; main: number | null; findings: Finding[];
 }
 
 interface TimelineRow { title: string; slices: number; like?: number; }

@@ -9,7 +9,7 @@ import unittest
 import browser
 from made_traces import HALF_A_MILLION, HOSTILE, big_trace
 from packed import blocks, slices_of
-from pages import RANKS, SYNTHETIC, Pages, main, run
+from pages import RANKS, SYNTHETIC, Pages, interrupted, main, run
 
 MOST_BYTES = 1.5e6  # of a file with half a million slices
 
@@ -61,6 +61,33 @@ class InABrowser(Pages):
         page.evaluate("document.querySelectorAll('#tables th button')[3].click()")
         calls = page.evaluate(column)
         self.assertEqual(calls, sorted(calls))
+
+    def test_a_page_that_was_interrupted_says_so_first_and_shows_what_is_done(self):
+        page = self.browser
+        asked = [word for i in range(2000) for word in ("--opt", f"speedup(kind:gpu,1.{10_000 + i})")]
+        for trace, name in ((SYNTHETIC, "part.html"), (RANKS, "ranks-part.html")):
+            path = os.path.join(self.folder.name, name)
+            interrupted("predicting 3 of", "report", trace, *asked, "-j1", "-o", path)
+            page.open(path)
+            first = page.evaluate("document.querySelector('main .note').textContent")
+            self.assertRegex(first, r"^This page is not whole: it was interrupted; [0-9,]+ of 2,000 scenarios are not done: speedup")
+            bars = page.evaluate("[...document.querySelectorAll('#scenarios .bars .label')].map((b) => b.textContent)")
+            self.assertEqual(bars[0], "baseline")
+            self.assertGreaterEqual(len(bars), 4)
+            # Nothing is drawn of what is not there.
+            self.assertEqual(page.evaluate("['tables', 'roof', 'timelines'].filter((id) => element(id))"), [])
+            self.calm()
+
+    def test_a_sweep_that_was_interrupted_says_so(self):
+        page, found, path = self.browser, *(os.path.join(self.folder.name, "part" + end) for end in (".json", "-sweep.html"))
+        interrupted("sweeping 3 of", "sweep", SYNTHETIC, "--opt", "speedup(kind:gpu,1..99999)", "--no-interval", "-j1",
+                    "--format", "json", "-o", found)
+        run("report", found, "-o", path)
+        page.open(path)
+        self.assertIn("It was interrupted: some rows were not done", page.evaluate("element('answer').textContent"))
+        page.open(self.sweep)
+        self.assertNotIn("interrupted", page.evaluate("element('answer').textContent"))
+        self.calm()
 
     def test_the_keyboard_moves_the_timeline(self):
         page = self.browser

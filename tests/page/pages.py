@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,19 @@ def run(*args, status=0):
     done = subprocess.run([PROGRAM, *args], capture_output=True, text=True, check=False)
     assert done.returncode == status, (args, done.returncode, done.stderr)
     return done.stdout
+
+
+def interrupted(at, *args):
+    """Ends the command as Ctrl-C does once its progress has come to `at`."""
+    told = dict(os.environ, DAYDREAM_PROGRESS_MS="0")
+    with subprocess.Popen([PROGRAM, *args, "--progress", "always"], stderr=subprocess.PIPE, text=True,
+                          env=told) as program:
+        for line in program.stderr:
+            if at in line:
+                break
+        program.send_signal(signal.SIGINT)
+        program.stderr.read()
+        assert program.wait() == 130, (args, program.returncode)
 
 
 class Pages(unittest.TestCase):

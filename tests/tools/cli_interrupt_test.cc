@@ -55,8 +55,9 @@ class Interrupts : public CliFixture {
     return Asked(words);
   }
   // The last is a combination, whose parts are predicted first.
-  static std::vector<std::string> ManyScenarios(const char* trace = kExampleTrace) {
-    std::vector<std::string> words = {"whatif", trace, "-j1", "--progress=always"};
+  static std::vector<std::string> ManyScenarios(const char* trace = kExampleTrace,
+                                                const char* command = "whatif") {
+    std::vector<std::string> words = {command, trace, "-j1", "--progress=always"};
     for (int i = 0; i < 20'000; ++i) {
       words.insert(words.end(),
                    {"--opt", "speedup(kind:gpu,1." + std::to_string(10'000 + i) + ")"});
@@ -140,7 +141,7 @@ TEST_F(Interrupts, FlagsAboutAScenarioThatIsNotDoneWriteNothing) {
                           {"--timeline", Path("t.pftrace"), "--measured", kExampleTrace, "--learn",
                            Path("kept.txt"), "--by", "layer"}),
             130);
-  EXPECT_THAT(Said(), HasSubstr("scenarios are not done, nor are --by, --timeline, --measured, "
+  EXPECT_THAT(Said(), HasSubstr("scenarios are not done, nor --by, --timeline, --measured, "
                                 "--learn"));
   EXPECT_EQ(ReadAll(Path("kept.txt")), "");
   EXPECT_THAT(FilesIn(folder_), testing::UnorderedElementsAre("err", "kept.txt", "out"));
@@ -161,7 +162,7 @@ TEST_F(Interrupts, BeforeATimelineItLeavesThePrediction) {
   EXPECT_EQ(json["interrupted"], true);
   EXPECT_EQ(json["not_done"].size(), 0u);
   EXPECT_EQ(json["scenarios"][json["main"].get<size_t>()]["name"], "amp");
-  EXPECT_THAT(Said(), HasSubstr("warning: interrupted: --timeline is not done"));
+  EXPECT_THAT(Said(), HasSubstr("warning: interrupted: not done: --timeline"));
   EXPECT_NE(access(Path("t.json").c_str(), F_OK), 0);
 }
 
@@ -175,6 +176,84 @@ TEST_F(Interrupts, WhatIfOfRanksLeavesTheScenariosThatAreDone) {
   EXPECT_TRUE(json["main"].is_null());
   EXPECT_EQ(InterruptedAt("predicting 3 of", words, {"--format", "csv"}), 130);
   EXPECT_THAT(ReadAll(Path("out")), testing::EndsWith("\namp + fuse,-,,,-,,,not done,\n"));
+}
+
+// JSON of a page by what it is called; null where the page has none.
+nlohmann::json Block(const std::string& page, const std::string& id) {
+  const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
+  const size_t begin = page.find(open);
+  if (begin == page.npos) return nullptr;
+  const size_t end = page.find("</script>", begin);
+  return nlohmann::json::parse(page.substr(begin + open.size(), end - begin - open.size()));
+}
+
+TEST_F(Interrupts, ReportLeavesAPageOfTheScenariosThatAreDoneAndSaysSo) {
+  EXPECT_EQ(InterruptedAt("predicting 3 of", ManyScenarios(kExampleTrace, "report"),
+                          {"--measured", kExampleTrace, "-o", Path("p.html")}),
+            130);
+  const std::string page = ReadAll(Path("p.html"));
+  EXPECT_THAT(std::string(Block(page, "about")["not_whole"]),
+              testing::ContainsRegex("[0-9,]+ of 20,003 scenarios are not done: speedup.* and "
+                                     "[0-9,]+ more; nor --measured, tables and timelines"));
+  const nlohmann::json json = Block(page, "whatif");
+  EXPECT_EQ(json["interrupted"], true);
+  EXPECT_GE(json["scenarios"].size(), 4u);
+  EXPECT_EQ(json["scenarios"].size() - 1 + json["not_done"].size(), 20'003u);
+  EXPECT_TRUE(Block(page, "timeline").is_null());
+  EXPECT_TRUE(Block(page, "summary-class").is_null());
+  EXPECT_THAT(Said(), HasSubstr("of 20,003 scenarios are not done, nor --measured, tables and "
+                                "timelines"));
+}
+
+TEST_F(Interrupts, ReportOfRanksHoldsWhatAllOfThemAnsweredFirst) {
+  EXPECT_EQ(
+      InterruptedAt("predicting 3 of", ManyScenarios(kTwoRanks, "report"), {"-o", Path("p.html")}),
+      130);
+  const std::string page = ReadAll(Path("p.html"));
+  EXPECT_THAT(std::string(Block(page, "about")["not_whole"]),
+              HasSubstr("nor what one rank alone would do, tables and timelines"));
+  const nlohmann::json ranks = Block(page, "ranks");
+  EXPECT_EQ(ranks["interrupted"], true);
+  EXPECT_TRUE(ranks["main"].is_null());
+  EXPECT_GE(ranks["scenarios"].size(), 4u);
+  EXPECT_EQ(Block(page, "whatif")["scenarios"].size(), 1u);
+}
+
+TEST_F(Interrupts, ReportWhoseTablesAreNotMadeHasItsPredictions) {
+  // On a busy machine they may be made before they are interrupted.
+  int exit = 0;
+  for (int tries = 0; tries < 20 && exit != 130; ++tries) {
+    exit = InterruptedAt("drawing the timelines", {"report", kResNet, "--opt", "amp", "-f", "-o",
+                                                   Path("p.html"), "-j1", "--progress=always"});
+  }
+  EXPECT_EQ(exit, 130);
+  const std::string page = ReadAll(Path("p.html"));
+  EXPECT_THAT(std::string(Block(page, "about")["not_whole"]),
+              testing::ContainsRegex("^not done: (tables and )?timelines$"));
+  EXPECT_FALSE(Block(page, "whatif").contains("interrupted"));
+  EXPECT_EQ(Block(page, "whatif")["scenarios"].size(), 2u);
+  EXPECT_TRUE(Block(page, "timeline").is_null());
+}
+
+TEST_F(Interrupts, PagesWithAdviceHoldTheOptionsThatWereTried) {
+  std::vector<std::string> html = ManyOptions();
+  html.insert(html.end(), {"--html", "-f", "-o", Path("p.html")});
+  const std::vector<std::string> report = {
+      "report", kResNet, "-f", "-o", Path("p.html"), "-j1", "--progress=always"};
+  for (const std::vector<std::string>& words : {html, report}) {
+    // On a busy machine all may be tried before they are interrupted.
+    int exit = 0;
+    for (int tries = 0; tries < 20 && exit != 130; ++tries) {
+      exit = InterruptedAt("trying options 3 of", words);
+    }
+    EXPECT_EQ(exit, 130) << words[0];
+    const std::string page = ReadAll(Path("p.html"));
+    EXPECT_THAT(std::string(Block(page, "about")["not_whole"]),
+                HasSubstr("the best set is not looked for"))
+        << words[0];
+    EXPECT_EQ(Block(page, "advise")["interrupted"], true) << words[0];
+    EXPECT_FALSE(Block(page, "timeline").is_null()) << words[0];
+  }
 }
 
 TEST_F(Interrupts, CausalLeavesTheCurvesThatArePlayed) {

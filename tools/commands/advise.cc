@@ -77,14 +77,6 @@ absl::Status WriteAdvice(const Args& args, const AdviseReport& report, Session& 
                                     .markdown = [&] { return AdviseMarkdown(report, session); }});
 }
 
-// Of a result that is a part: what is missing.
-Exit EndOf(const AdviseReport& report, Session& session) {
-  if (!report.advised.interrupted) return Exit::kOk;
-  session.Warn({.what = fmt::format("interrupted: {}", MissingOf(report.advised)),
-                .effect = "the result holds the options that were tried"});
-  return Exit::kInterrupted;
-}
-
 void SayNext(const AdviseReport& report, std::string_view otherwise, Session& session) {
   const std::vector<Option>& worth = report.advised.worth;
   session.Next(worth.empty() ? fmt::format("daydream {} {}", otherwise, report.path)
@@ -125,7 +117,7 @@ absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidat
   note.reset();
   report.details = details;
   DD_RETURN_IF_ERROR(WriteAdvice(args, report, session));
-  const Exit exit = EndOf(report, session);
+  const Exit exit = EndOf(report.advised, session);
   if (exit == Exit::kOk) SayNext(report, "ranks", session);
   return exit;
 }
@@ -169,12 +161,10 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
   }
   // A table explains its first rows only.
   const bool all = args.Has("--html") || FormatOf(args).value_or(Format::kTable) == Format::kJson;
-  // A page is one answer.
-  std::optional<InterruptNote> note;
-  if (!args.Has("--html")) note.emplace(session.KeepsDone("options"));
+  std::optional<InterruptNote> note(session.KeepsDone("options"));
   DD_ASSIGN_OR_RETURN(AdviseReport report,
                       AdviseOn(path, in, candidates, budget, goal != "step", session,
-                               all ? AdviseOptions::kAllRows : details, note ? &*note : nullptr));
+                               all ? AdviseOptions::kAllRows : details, &*note));
   note.reset();
   report.details = details;
   if (args.Has("--html")) {
@@ -184,13 +174,13 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
     WarnAboutReplay(in.replay, session);
     DD_RETURN_IF_ERROR(in.replay.no_step);
     DD_RETURN_IF_ERROR(OwnMistake(report.advised));
-    return Exit::kOk;
+    return EndOf(report.advised, session);
   }
   DD_RETURN_IF_ERROR(WriteAdvice(args, report, session));
   WarnAboutReplay(in.replay, session);
   DD_RETURN_IF_ERROR(BesideFindings(in.replay.no_step, in.findings, args));
   DD_RETURN_IF_ERROR(OwnMistake(report.advised));
-  const Exit exit = EndOf(report, session);
+  const Exit exit = EndOf(report.advised, session);
   if (exit == Exit::kOk) SayNext(report, "causal", session);
   return exit;
 }

@@ -19,7 +19,8 @@ absl::StatusOr<Exit> RunReport(const Args& args, Session& session) {
                        .what = "report needs the name of the page to write",
                        .fix = "-o report.html; or daydream view, which shows it"});
   }
-  DD_ASSIGN_OR_RETURN(const ReportPage page, MakeReportPage(kReportCommand, args, session));
+  DD_ASSIGN_OR_RETURN(const ReportPage page, MakeReportPage(kReportCommand, args, session,
+                                                            WhenInterrupted::kLeavesWhatIsDone));
   DD_RETURN_IF_ERROR(session.WriteResult(args, page.html));
   return page.exit;
 }
@@ -44,7 +45,9 @@ sweep or scale instead of a trace, the page has heat maps, what is best for time
 memory, and scaling curves. The timelines take about 1 MB of the file at most: beyond
 --max-slices, or 2.2 bytes for each of them, short neighbours are drawn as one, and the page
 says below which length. Exit code 4, as of whatif: the replay is too far off, or a part of a
-scenario finds nothing to change; the page is written all the same.)",
+scenario finds nothing to change; the page is written all the same. Ctrl-C leaves a page of
+the scenarios, or options, that are done, which says so at its head, without the tables and
+timelines that are not made by then; again, it ends at once.)",
     .examples =
         "daydream report run.ddtrace --opt amp,fuse -o report.html\n"
         "daydream report run.ddtrace -o report.html\n"

@@ -44,7 +44,8 @@ void OpenBrowser(const std::string& url) {
 
 absl::StatusOr<Exit> RunView(const Args& args, Session& session) {
   EndWithInterrupt();
-  DD_ASSIGN_OR_RETURN(ReportPage page, MakeReportPage(kViewCommand, args, session));
+  DD_ASSIGN_OR_RETURN(ReportPage page,
+                      MakeReportPage(kViewCommand, args, session, WhenInterrupted::kEnds));
   if (!page.exit.ok()) session.Error(page.exit.status());
   DD_ASSIGN_OR_RETURN(const PageServer server, PageServer::Listen(std::move(page.html)));
   DD_RETURN_IF_ERROR(session.WriteResult(Args(), server.Url() + "\n"));

@@ -285,10 +285,7 @@ absl::Status Answer(const Args& args, Session& session, const Inputs& in,
                     WhatIfReport& report) {
   InterruptNote note(session.KeepsDone("scenarios"));
   options.stopped = [&] { return note.stopped(); };
-  options.progress = [&](size_t done, size_t total) {
-    if (total > 1) note.Done(done, total);  // one is done or not
-    session.Progress("predicting", done, total);
-  };
+  options.progress = ProgressOf("predicting", session, &note);
   DD_ASSIGN_OR_RETURN(report.result, PredictAll(in.built, in.replay, scenarios, options));
   if (!options.refused.ok()) return absl::OkStatus();
   const size_t done = report.result.predictions.size() - 1;

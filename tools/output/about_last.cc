@@ -112,7 +112,7 @@ class AboutLast {
  private:
   bool IsStopped(std::string_view flag) {
     if (report_.result.main_done && !stopped_()) return false;
-    report_.missing.flags.push_back(flag);
+    report_.missing.parts.push_back(flag);
     return true;
   }
 

@@ -48,6 +48,8 @@ absl::StatusOr<AdviseReport> AdviseOnRanks(const std::string& path, const JointR
 
 // What is missing where it was told to stop: "21 of 33 options are not tried, ...".
 std::string MissingOf(const Advised& a);
+// Warns of that; what the command ends with.
+Exit EndOf(const Advised& a, Session& session);
 
 std::string AdviseText(const AdviseReport& report, const Session& session);
 std::string AdviseMarkdown(const AdviseReport& report, const Session& session);

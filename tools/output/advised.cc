@@ -90,4 +90,11 @@ absl::StatusOr<AdviseReport> AdviseOnRanks(const std::string& path, const JointR
   return report;
 }
 
+Exit EndOf(const Advised& a, Session& session) {
+  if (!a.interrupted) return Exit::kOk;
+  session.Warn({.what = fmt::format("interrupted: {}", MissingOf(a)),
+                .effect = "the result holds the options that were tried"});
+  return Exit::kInterrupted;
+}
+
 }  // namespace daydream

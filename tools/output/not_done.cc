@@ -8,35 +8,37 @@
 
 namespace daydream {
 
-std::string NotDone::Text() const {
-  const std::string named = fmt::format("{}", fmt::join(flags, ", "));
-  const std::string_view are = flags.size() == 1 ? "is" : "are";
-  if (scenarios.empty()) return fmt::format("interrupted: {} {} not done", named, are);
-  return fmt::format("interrupted: {} of {} are not done{}", FormatCount(scenarios.size()),
-                     Plural(asked, "scenario"),
-                     flags.empty() ? "" : fmt::format(", nor {} {}", are, named));
-}
-
 namespace {
 
-std::string WithNames(const NotDone& missing) {
-  constexpr size_t kMostNamed = 8;
-  const std::vector<std::string>& all = missing.scenarios;
-  std::string text = missing.Text();
-  const size_t shown = all.size() <= kMostNamed + 1 ? all.size() : kMostNamed;
-  for (size_t i = 0; i < shown; ++i) text += (i == 0 ? ": " : ", ") + Printable(all[i]);
-  if (shown < all.size()) text += fmt::format(" and {} more", FormatCount(all.size() - shown));
-  return text;
+// `names` stand behind the number of scenarios.
+std::string TextWith(const NotDone& missing, std::string_view names) {
+  const std::string parts = fmt::format("{}", fmt::join(missing.parts, ", "));
+  if (missing.scenarios.empty()) return fmt::format("not done: {}", parts);
+  return fmt::format("{} of {} are not done{}{}{}", FormatCount(missing.scenarios.size()),
+                     Plural(missing.asked, "scenario"), names,
+                     parts.empty() ? "" : (names.empty() ? ", nor " : "; nor "), parts);
 }
 
 }  // namespace
 
+std::string NotDoneText(const NotDone& missing) { return TextWith(missing, ""); }
+
+std::string NotDoneNames(const NotDone& missing) {
+  constexpr size_t kMostNamed = 8;
+  const std::vector<std::string>& all = missing.scenarios;
+  std::string names;
+  const size_t shown = all.size() <= kMostNamed + 1 ? all.size() : kMostNamed;
+  for (size_t i = 0; i < shown; ++i) names += (i == 0 ? ": " : ", ") + Printable(all[i]);
+  if (shown < all.size()) names += fmt::format(" and {} more", FormatCount(all.size() - shown));
+  return TextWith(missing, names);
+}
+
 std::string NotDoneLines(const NotDone& missing) {
-  return missing.any() ? Wrapped(WithNames(missing)) : "";
+  return missing.any() ? Wrapped("interrupted: " + NotDoneNames(missing)) : "";
 }
 
 std::string NotDoneMarkdown(const NotDone& missing) {
-  return missing.any() ? "\n" + PlainMarkdown(WithNames(missing)) : "";
+  return missing.any() ? "\n" + PlainMarkdown("interrupted: " + NotDoneNames(missing)) : "";
 }
 
 void WriteNotDone(const NotDone& missing, JsonWriter& json) {
@@ -46,8 +48,8 @@ void WriteNotDone(const NotDone& missing, JsonWriter& json) {
 }
 
 Exit EndNotDone(const NotDone& missing, Session& session) {
-  session.Warn(
-      {.what = missing.Text(), .effect = "the result holds what is done, and names the rest"});
+  session.Warn({.what = "interrupted: " + NotDoneText(missing),
+                .effect = "the result holds what is done, and names the rest"});
   return Exit::kInterrupted;
 }
 

@@ -1,4 +1,4 @@
-// What a result of `whatif` does not hold because it was told to stop (Ctrl-C), in every format.
+// What a result of `whatif`, or a page, does not hold because it was told to stop (Ctrl-C).
 #pragma once
 
 #include <algorithm>
@@ -18,16 +18,17 @@ inline constexpr std::string_view kLastNotDone = "the last scenario, which is no
 struct NotDone {
   std::vector<std::string> scenarios;   // that were not begun
   size_t asked = 0;                     // with those that are done
-  std::vector<std::string_view> flags;  // about the last scenario, without an answer: "--timeline"
+  std::vector<std::string_view> parts;  // of the answer that are missing: "--timeline"
 
-  bool any() const { return !scenarios.empty() || !flags.empty(); }
-  bool Lacks(std::string_view flag) const { return std::ranges::find(flags, flag) != flags.end(); }
-  // "interrupted: 3 of 5 scenarios are not done, nor is --timeline"
-  std::string Text() const;
+  bool any() const { return !scenarios.empty() || !parts.empty(); }
+  bool Lacks(std::string_view part) const { return std::ranges::find(parts, part) != parts.end(); }
 };
 
-// Text() with names, of many the first, as lines behind a table, and as Markdown; "" where all is
-// done.
+// "3 of 5 scenarios are not done, nor --timeline"
+std::string NotDoneText(const NotDone& missing);
+// The same with names, of many scenarios the first: "...: amp, fuse, amp + fuse".
+std::string NotDoneNames(const NotDone& missing);
+// That as lines behind a table, and as Markdown; "" where all is done.
 std::string NotDoneLines(const NotDone& missing);
 std::string NotDoneMarkdown(const NotDone& missing);
 // "interrupted" and "not_done" with all names, for behind the schema; nothing where all is done.

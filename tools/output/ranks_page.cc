@@ -9,7 +9,8 @@
 
 namespace daydream {
 absl::StatusOr<std::unique_ptr<RanksPart>> PlayRanks(
-    const Args& args, const std::vector<std::vector<Application>>& scenarios, Session& session) {
+    const Args& args, const std::vector<std::vector<Application>>& scenarios, Session& session,
+    InterruptNote* note) {
   const std::string& path = args.positional()[0];
   if (!HoldsRanks(path) || args.Has("--rank")) return nullptr;
   absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
@@ -20,7 +21,7 @@ absl::StatusOr<std::unique_ptr<RanksPart>> PlayRanks(
   auto part = std::make_unique<RanksPart>(RanksPart{.in = *std::move(in), .report = {}, .off = {}});
   DD_ASSIGN_OR_RETURN(part->report,
                       PredictOnRanks(part->in, WithoutFolders(path), WithParts(scenarios), "all",
-                                     ProgressOf("predicting", session, nullptr)));
+                                     ProgressOf("predicting", session, note)));
   part->off = CheckJointReplay(part->report, limit);
   if (!part->off.ok()) part->report.predictions.clear();
   return part;

@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/input/joint_input.h"
 #include "tools/output/joint_output.h"
+#include "tools/running/interrupt.h"
 
 namespace daydream {
 
@@ -22,9 +23,10 @@ struct RanksPart {
 
 // The ranks of a folder with what is asked of them, each scenario behind its own parts alone, and
 // the last one last. Null for one trace, for one rank of several, and for ranks with no
-// collective in common.
+// collective in common. `note`: counts what is done, and may end it; may be null.
 absl::StatusOr<std::unique_ptr<RanksPart>> PlayRanks(
-    const Args& args, const std::vector<std::vector<Application>>& scenarios, Session& session);
+    const Args& args, const std::vector<std::vector<Application>>& scenarios, Session& session,
+    InterruptNote* note);
 
 // "run, 8 ranks, NVIDIA A100".
 std::string HeadlineOfRanks(const RanksPart& part, std::string_view title, std::string_view device);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <set>
 
 #include "base/shell_word.h"
@@ -18,11 +19,13 @@
 #include "simulator/simulate.h"
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/joint_questions.h"
 #include "tools/output/ranks_page.h"
 #include "tools/output/score.h"
 #include "tools/output/shown_path.h"
 #include "tools/output/summary_json.h"
 #include "tools/output/sweep_page.h"
+#include "tools/running/interrupt.h"
 #include "tools/version.h"
 #include "transforms/scenario/apply.h"
 
@@ -91,22 +94,31 @@ absl::StatusOr<Played> PlayWithCauses(const Graph& graph, const Scenario& scenar
   return played;
 }
 
+bool IsStopped(const InterruptNote* note) { return note != nullptr && note->stopped(); }
+
 // Tables, roofline and timelines of the step as recorded and after `scenario`, when that could be
-// predicted.
+// predicted. `note` may end it, or be null: `missing` then has what is left.
 absl::Status AddTimelines(uint64_t most, const Inputs& in, const Prediction& main,
-                          const Scenario& scenario, Blocks& blocks) {
+                          const Scenario& scenario, const InterruptNote* note, NotDone& missing,
+                          Blocks& blocks) {
+  const auto leave = [&](std::string_view parts) {
+    missing.parts.push_back(parts);
+    return absl::OkStatus();
+  };
+  if (IsStopped(note)) return leave("tables and timelines");
   DD_ASSIGN_OR_RETURN(const Timeline before, Simulate(in.built.graph, {.blockers = true}));
   std::vector<Side> sides = {
       {"before: replayed", "simulated, not measured", &in.built.graph, &before}};
-  Tables tables = TablesOf(in.built.graph, before), tables_after;
   Played after;
   TaskCauses causes;
   if (!scenario.empty() && main.error.ok()) {
     DD_ASSIGN_OR_RETURN(after, PlayWithCauses(in.built.graph, scenario, causes));
     sides.push_back({fmt::format("after: {}", main.name), "predicted, not measured", &after.graph,
                      &after.timeline});
-    tables_after = TablesOf(after.graph, after.timeline);
   }
+  if (IsStopped(note)) return leave("tables and timelines");
+  Tables tables = TablesOf(in.built.graph, before), tables_after;
+  if (sides.size() > 1) tables_after = TablesOf(after.graph, after.timeline);
   for (size_t by = 0; by < kGroupings; ++by) {
     CutGroups(kMostTableRows, tables.by[by].groups, tables_after.by[by].groups);
   }
@@ -116,6 +128,7 @@ absl::Status AddTimelines(uint64_t most, const Inputs& in, const Prediction& mai
   blocks.push_back({"stalls", StallsJson(in.built.graph, in.stalls)});
   blocks.push_back({"roofline", RooflineJson(in.built.graph)});
   blocks.push_back({"memory", MemoryJson(sides, main.changes.memory)});
+  if (IsStopped(note)) return leave("timelines");
   blocks.push_back({"timeline", TimelineJson(sides, causes, most)});
   return absl::OkStatus();
 }
@@ -160,6 +173,7 @@ struct PageHead {
   std::string title, headline;
   std::string next;  // the command that makes the page of the first option; or empty
   int32_t rank = 0;
+  std::string not_whole;  // what is missing where it was told to stop; or empty
 };
 
 // What was asked, by what program.
@@ -175,6 +189,7 @@ std::string AboutJson(const Command& asked, const Args& args, const PageHead& ab
                                          GivenFlags(asked.flags, args, kLeftOut),
                                          GivenFlags(ReadFlags(), args, {})));
   if (!about.next.empty()) json.Key("next").String(about.next);
+  if (!about.not_whole.empty()) json.Key("not_whole").String(about.not_whole);
   json.Key("input").String(file).Key("version").String(version).EndObject();
   return json.Take() + "\n";
 }
@@ -194,12 +209,13 @@ std::string PageOfOption(const Args& args, const std::string& spec) {
                      ShellWord(spec), file);
 }
 
-WhatIfOptions PredictOptions(const WhatIfReport& report, Session& session) {
+// `note` may be null. `counts`: it hears how much is done.
+WhatIfOptions PredictOptions(const WhatIfReport& report, Session& session, InterruptNote* note,
+                             bool counts) {
   return {.true_step = report.true_step,
           .jobs = session.jobs(),
-          .progress = [&session](size_t done, size_t total) {
-            session.Progress("predicting", done, total);
-          }};
+          .progress = ProgressOf("predicting", session, counts ? note : nullptr),
+          .stopped = [note] { return IsStopped(note); }};
 }
 
 std::string TitleOf(const Args& args, const WhatIfReport& report) {
@@ -240,7 +256,6 @@ std::vector<Scenario> TakenIn(std::vector<Scenario> asked, const Predictions& pr
 // What is said, and ended with, once the page is made: of all ranks, where they answer.
 absl::StatusOr<Exit> EndOf(const Inputs& in, const WhatIfReport& report, const RanksPart* ranks,
                            Session& session) {
-  WarnAboutReplay(in.replay, session);
   if (ranks != nullptr) return EndOfRanks(*ranks, session);
   DD_RETURN_IF_ERROR(in.replay.no_step);
   for (const Prediction& p : report.result.predictions) {
@@ -255,6 +270,7 @@ void AddAdvice(const Args& args, AdviseReport report, PageHead& about, Blocks& b
   std::vector<Scenario> scenarios;
   for (const Option& o : report.advised.worth) scenarios.push_back({o.application});
   report.folders = false;
+  if (report.advised.interrupted) about.not_whole = MissingOf(report.advised);
   blocks.push_back({"advise", AdviseJson(report)});
   blocks.push_back({"assumptions", AssumptionsJson(scenarios)});
   if (!report.advised.worth.empty()) {
@@ -266,30 +282,69 @@ PageHead HeadOf(const Args& args, const WhatIfReport& report) {
   return {.title = TitleOf(args, report),
           .headline = report.headline,
           .next = {},
-          .rank = report.trace->ranks[0].rank};
+          .rank = report.trace->ranks[0].rank,
+          .not_whole = {}};
 }
 
-// What the page has where nothing is asked: what could be.
-absl::Status AddOptions(const Args& args, const Inputs& in, RanksPart* ranks, Session& session,
-                        PageHead& about, Blocks& blocks) {
+// What the page has where nothing is asked: what could be. Returns what the command ends with.
+absl::StatusOr<Exit> AddOptions(const Args& args, const Inputs& in, RanksPart* ranks,
+                                Session& session, InterruptNote* note, PageHead& about,
+                                Blocks& blocks) {
   const Budget any;
   DD_ASSIGN_OR_RETURN(const Candidates candidates, FindCandidates(args, any, session));
   if (ranks != nullptr) {
     DD_ASSIGN_OR_RETURN(AdviseReport report, AdviseOnRanks(args.positional()[0], ranks->report,
-                                                           candidates, any, session));
+                                                           candidates, any, session, note));
+    const Exit exit = EndOf(report.advised, session);
     AddAdvice(args, std::move(report), about, blocks);
+    return exit;
+  }
+  DD_ASSIGN_OR_RETURN(AdviseReport report, AdviseOn(args.positional()[0], in, candidates, any,
+                                                    false, session, AdviseOptions::kAllRows, note));
+  const Exit exit = EndOf(report.advised, session);
+  AddAdvice(args, std::move(report), about, blocks);
+  return exit;
+}
+
+// Predicts, and where `compares` says so compares with --measured. `note` may end it, or be null:
+// report.missing then has what is left. `answers`: of several ranks the answer is another one.
+absl::Status PredictOnPage(const Args& args, Session& session, const Inputs& in,
+                           const std::vector<Scenario>& scenarios, bool compares, bool answers,
+                           InterruptNote* note, WhatIfReport& report) {
+  WhatIf& result = report.result;
+  DD_ASSIGN_OR_RETURN(result, PredictAll(in.built, in.replay, scenarios,
+                                         PredictOptions(report, session, note, answers)));
+  const size_t done = result.predictions.size() - 1;
+  report.missing.scenarios = result.not_done;
+  report.missing.asked = done + result.not_done.size();
+  if (note != nullptr && answers) note->Done(done, report.missing.asked);
+  const Prediction& main = result.predictions[result.main];
+  if (!compares || !main.error.ok()) return absl::OkStatus();
+  if (!result.main_done || IsStopped(note)) {
+    report.missing.parts.emplace_back("--measured");
     return absl::OkStatus();
   }
-  DD_ASSIGN_OR_RETURN(AdviseReport report,
-                      AdviseOn(args.positional()[0], in, candidates, any, false, session));
-  AddAdvice(args, std::move(report), about, blocks);
+  DD_ASSIGN_OR_RETURN(report.score,
+                      ScoreAgainst(std::string(args.Get("--measured")), args, session, in,
+                                   scenarios.empty() ? Scenario() : scenarios.back(), main));
   return absl::OkStatus();
+}
+
+// The answers, of all ranks and of one.
+void AddAnswers(const std::vector<Scenario>& asked, const RanksPart* ranks,
+                const WhatIfReport& report, Blocks& blocks) {
+  if (ranks != nullptr) blocks.push_back({"ranks", JointWhatIfJson(ranks->report)});
+  blocks.push_back({"whatif", ShownJson(report)});
+  if (asked.empty()) return;
+  blocks.push_back({"assumptions",
+                    AssumptionsJson(ranks != nullptr ? TakenIn(asked, ranks->report.predictions)
+                                                     : TakenIn(asked, report.result.predictions))});
 }
 
 }  // namespace
 
 absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& args,
-                                          Session& session) {
+                                          Session& session, WhenInterrupted then) {
   if (IsSavedSweep(args.positional()[0])) {
     DD_ASSIGN_OR_RETURN(std::string html, MakeSweepPage(command, args));
     return ReportPage{.html = std::move(html), .exit = Exit::kOk};
@@ -307,41 +362,43 @@ absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& ar
   const bool failed = in.replay.worst().error > limit;
   const std::vector<Scenario> scenarios = failed ? std::vector<Scenario>() : asked;
 
-  WhatIfReport report = ReportOf(in);
-  DD_ASSIGN_OR_RETURN(report.result,
-                      PredictAll(in.built, in.replay, scenarios, PredictOptions(report, session)));
-  const Prediction& main = report.result.predictions[report.result.main];
-  const Scenario scenario = scenarios.empty() ? Scenario() : scenarios.back();
-  if (args.Has("--measured") && !failed && main.error.ok()) {
-    DD_ASSIGN_OR_RETURN(report.score, ScoreAgainst(std::string(args.Get("--measured")), args,
-                                                   session, in, scenario, main));
+  std::optional<InterruptNote> kept;
+  if (then == WhenInterrupted::kLeavesWhatIsDone) {
+    kept.emplace(session.KeepsDone(asked.empty() ? "options" : "scenarios"));
   }
+  InterruptNote* const note = kept.has_value() ? &*kept : nullptr;
+  DD_ASSIGN_OR_RETURN(const std::unique_ptr<RanksPart> ranks,
+                      PlayRanks(args, asked, session, note));
+  WhatIfReport report = ReportOf(in);
+  DD_RETURN_IF_ERROR(PredictOnPage(args, session, in, scenarios, args.Has("--measured") && !failed,
+                                   ranks == nullptr, note, report));
   PageHead about = HeadOf(args, report);
-  DD_ASSIGN_OR_RETURN(const std::unique_ptr<RanksPart> ranks, PlayRanks(args, asked, session));
-  Blocks blocks;
+  NotDone missing = report.missing;
   if (ranks != nullptr) {
+    missing = ranks->report.missing;
+    if (report.missing.any()) missing.parts.emplace_back("what one rank alone would do");
     PointToRanks(report.findings);
     about.headline = HeadlineOfRanks(*ranks, about.title, DeviceName(in.built.graph));
-    blocks.push_back({"ranks", JointWhatIfJson(ranks->report)});
   }
-  blocks.push_back({"whatif", ShownJson(report)});
-  if (!asked.empty()) {
-    blocks.push_back(
-        {"assumptions",
-         AssumptionsJson(ranks != nullptr ? TakenIn(asked, ranks->report.predictions)
-                                          : TakenIn(asked, report.result.predictions))});
-  }
+  Blocks blocks;
+  AddAnswers(asked, ranks.get(), report, blocks);
   session.Progress("drawing the timelines");
-  DD_RETURN_IF_ERROR(AddTimelines(most, in, main, scenario, blocks));
+  DD_RETURN_IF_ERROR(AddTimelines(most, in, report.result.predictions[report.result.main],
+                                  scenarios.empty() ? Scenario() : scenarios.back(), note, missing,
+                                  blocks));
   const bool advises = ranks != nullptr ? ranks->off.ok() : !failed && in.replay.no_step.ok();
+  Exit end = Exit::kOk;
   if (asked.empty() && advises) {
-    DD_RETURN_IF_ERROR(AddOptions(args, in, ranks.get(), session, about, blocks));
+    DD_ASSIGN_OR_RETURN(end, AddOptions(args, in, ranks.get(), session, note, about, blocks));
   }
+  if (missing.any()) about.not_whole = NotDoneNames(missing);
   blocks.insert(blocks.begin(), {"about", AboutJson(command, args, about)});
   session.Progress("making the page");
   ReportPage page{.html = HtmlPage(about.title, blocks)};
   page.exit = failed && ranks == nullptr ? ReplayFailed(in.replay, limit, path)
                                          : EndOf(in, report, ranks.get(), session);
+  if (page.exit.ok() && missing.any()) end = EndNotDone(missing, session);
+  if (page.exit.ok() && end != Exit::kOk) page.exit = end;
   return page;
 }
 
@@ -349,13 +406,15 @@ absl::StatusOr<std::string> MakeAdvicePage(const Command& command, const Args& a
                                            const Inputs& in, const AdviseReport& advice,
                                            Session& session) {
   WhatIfReport report = ReportOf(in);
-  DD_ASSIGN_OR_RETURN(report.result,
-                      PredictAll(in.built, in.replay, {}, PredictOptions(report, session)));
+  DD_ASSIGN_OR_RETURN(report.result, PredictAll(in.built, in.replay, {},
+                                                PredictOptions(report, session, nullptr, false)));
   PageHead about = HeadOf(args, report);
   Blocks blocks = {{"whatif", ShownJson(report)}};
   DD_ASSIGN_OR_RETURN(const uint64_t most, ParseCount("--max-slices", kMaxSlicesFlag.fallback));
   session.Progress("drawing the timelines");
-  DD_RETURN_IF_ERROR(AddTimelines(most, in, report.result.predictions[0], {}, blocks));
+  NotDone whole;  // nothing of it is
+  DD_RETURN_IF_ERROR(
+      AddTimelines(most, in, report.result.predictions[0], {}, nullptr, whole, blocks));
   AddAdvice(args, advice, about, blocks);
   blocks.insert(blocks.begin(), {"about", AboutJson(command, args, about)});
   return HtmlPage(about.title, blocks);

@@ -59,9 +59,13 @@ struct ReportPage {
   absl::StatusOr<Exit> exit = Exit::kOk;
 };
 
+// What Ctrl-C does while a page is made: it ends the command, or the page holds the scenarios, or
+// options, that are done by then, and says so at its head.
+enum class WhenInterrupted : uint8_t { kEnds, kLeavesWhatIsDone };
+
 // Asks what --opt and its companions say; without one, what advise would try.
 absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& args,
-                                          Session& session);
+                                          Session& session, WhenInterrupted then);
 
 // The step as it is, and what `advice` found.
 absl::StatusOr<std::string> MakeAdvicePage(const Command& command, const Args& args,
