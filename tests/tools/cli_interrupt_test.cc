@@ -10,6 +10,7 @@
 
 #include "report/text/format.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/small_trace.h"
 
 namespace daydream {
 namespace {
@@ -176,6 +177,45 @@ TEST_F(Interrupts, WhatIfOfRanksLeavesTheScenariosThatAreDone) {
   EXPECT_TRUE(json["main"].is_null());
   EXPECT_EQ(InterruptedAt("predicting 3 of", words, {"--format", "csv"}), 130);
   EXPECT_THAT(ReadAll(Path("out")), testing::EndsWith("\namp + fuse,-,,,-,,,not done,\n"));
+}
+
+TEST_F(Interrupts, InfoLeavesAllButTheOptimizationsThatAreNotTried) {
+  Write("long.json", SmallTrace(4000));
+  const std::vector<std::string> words = {
+      "info", Path("long.json"), "--steps", "all", "--format", "json", "-j1", "--progress=always"};
+  // On a busy machine all may be tried before they are interrupted.
+  int exit = 0;
+  for (int tries = 0; tries < 20 && exit != 130; ++tries) {
+    exit = InterruptedAt("trying optimizations 3 of", words);
+  }
+  EXPECT_EQ(exit, 130);
+  EXPECT_THAT(Said(), testing::ContainsRegex("warning: interrupted: [0-9]+ of [0-9]+ "
+                                             "optimizations are not tried"));
+  const auto json = nlohmann::json::parse(ReadAll(Path("out")));
+  EXPECT_EQ(json["interrupted"], true);
+  EXPECT_GE(json["answers"].size(), 3u);
+  EXPECT_GE(json["not_tried"].size(), 1u);
+  EXPECT_GT(json["graph"]["tasks"], 0);
+  const auto whole = nlohmann::json::parse(Run("info " + Path("long.json") +
+                                               " --steps all "
+                                               "--format json")
+                                               .out);
+  EXPECT_FALSE(whole.contains("interrupted"));
+  EXPECT_EQ(whole["answers"].size(), json["answers"].size() + json["not_tried"].size());
+}
+
+TEST_F(Interrupts, OptListLeavesWhatWasTried) {
+  Write("long.json", SmallTrace(4000));
+  int exit = 0;
+  for (int tries = 0; tries < 20 && exit != 130; ++tries) {
+    exit = InterruptedAt("trying optimizations 3 of",
+                         {"opt", "list", "--applicable", Path("long.json"), "--steps", "all",
+                          "--format", "csv", "-j1", "--progress=always"});
+  }
+  EXPECT_EQ(exit, 130);
+  const std::string out = ReadAll(Path("out"));
+  EXPECT_THAT(out, testing::ContainsRegex(": [0-9]+ changes\n"));
+  EXPECT_THAT(out, testing::EndsWith(",not tried\n"));
 }
 
 // JSON of a page by what it is called; null where the page has none.

@@ -14,7 +14,7 @@
 #include "tools/command.h"
 #include "tools/input/inputs.h"
 #include "tools/input/rank_input.h"
-#include "tools/output/answers_text.h"
+#include "tools/output/answers.h"
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/shapes_text.h"
@@ -24,9 +24,6 @@
 #include "trace/join/ranks.h"
 #include "trace/recording/lacks.h"
 #include "trace/steps.h"
-#include "transforms/core/transform.h"
-#include "transforms/optimizations/optimizations.h"
-#include "transforms/scenario/apply.h"
 
 namespace daydream {
 namespace {
@@ -60,16 +57,9 @@ struct Facts {
   Inputs in;                                                 // of one rank
   std::vector<Duration> steps_now;  // that count, of the step that predictions are of
   std::string profiler;             // what recording made of the step; empty: nothing to say
-  std::vector<Answer> answers;
+  Answers answers;
   uint64_t counts[8] = {};  // rows by EventKind
 };
-
-bool NeedsArguments(const Transform& t) {
-  for (const ParamSpec& spec : t.params) {
-    if (spec.required) return true;
-  }
-  return false;
-}
 
 absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   Facts facts;
@@ -97,14 +87,7 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   // As whatif: of no step, nothing can be answered.
   if (facts.played.ok() && !in.replay.no_step.ok()) return facts;
   if (!args.Has("--try") && in.built.graph.size() > kTriesUpTo) return facts;
-  for (const Transform* t : Transforms()) {
-    if (NeedsArguments(*t)) continue;
-    auto params = BindParams(t->name, t->params, {});
-    if (!params.ok()) continue;
-    session.Progress("trying optimizations");
-    Graph copy = in.built.graph;
-    facts.answers.push_back({t, Apply({t, *std::move(params)}, copy).status()});
-  }
+  facts.answers = TryOptimizations(in.built.graph, session);
   session.EndProgress();
   return facts;
 }
@@ -320,7 +303,7 @@ void DescribeAnswers(const Facts& f, Sheet& sheet) {
     sheet.Text(Paragraph("  no", fmt::format("all of it: {} ({})", why.what, why.code), 7));
     return;
   }
-  if (f.answers.empty()) return;
+  if (f.answers.all() == 0) return;
   sheet.Blank();
   sheet.Text("what this trace can answer\n");
   sheet.Text(AnswersText(f.answers));
@@ -431,14 +414,7 @@ void WriteGraph(const Facts& f, JsonWriter& json) {
   json.Key("warnings").BeginArray();
   for (const std::string& w : r.warnings) json.String(w);
   json.EndArray().EndObject();
-  json.Key("answers").BeginArray();
-  for (const Answer& a : f.answers) {
-    json.BeginInlineObject().Key("name").String(a.transform->name);
-    json.Key("applies").Bool(a.status.ok());
-    if (!a.status.ok()) json.Key("why").String(DiagnosticOf(a.status).what);
-    json.EndObject();
-  }
-  json.EndArray();
+  WriteAnswers(f.answers, json);
 }
 
 constexpr std::string_view kInfoFormats[] = {"table", "json", "md"};
@@ -460,6 +436,7 @@ absl::StatusOr<Exit> RunInfo(const Args& args, Session& session) {
   if (format == Format::kJson) {
     JsonWriter json;
     json.BeginObject().Key("schema").String("daydream.info/1");
+    WriteUntried(facts.answers, json);
     WriteInfoTrace(facts, json);
     WriteFindings(facts.in.findings, json);
     WriteSteps(facts, json);
@@ -470,6 +447,8 @@ absl::StatusOr<Exit> RunInfo(const Args& args, Session& session) {
     text = InfoAsText(facts, format == Format::kMarkdown);
   }
   DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  const Answers& a = facts.answers;
+  if (!a.untried.empty()) return EndUntried(a.untried.size(), a.all(), session);
   session.Next(fmt::format("daydream summary {}", args.positional()[0]));
   return Exit::kOk;
 }
@@ -483,7 +462,7 @@ const Command kInfoCommand = {
     .details =
         R"(Lists the events kept and everything that was not, with the reason; which steps count and
 how they were found; what the dependency rules explain; and which optimizations find
-something to change.)",
+something to change. Ctrl-C while these are tried leaves all else and those that are done.)",
     .examples = "daydream info run.pt.trace.json.gz\ndaydream info run.ddtrace --format json",
     .flags = kInfoFlags,
     .takes = {.traces = true, .least = 1, .most = 1},

@@ -7,6 +7,7 @@
 #include "tools/command.h"
 #include "tools/input/input.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/answers.h"
 #include "tools/output/describe.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
@@ -106,14 +107,24 @@ absl::StatusOr<Exit> ListOptions(const Args& args, Session& session) {
       {"optimization", Align::kLeft}, {"kind", Align::kLeft}, {"what it does", Align::kLeft}};
   if (built.ok()) columns[2] = {"in this trace", Align::kLeft};
   Table table(std::move(columns));
-  for (const Transform* t : known) {
-    table.AddRow({std::string(t->name), t->bound ? "limit" : "",
-                  built.ok() ? TryOn(*t, built->graph) : std::string(t->summary)});
+  std::vector<std::string> found;
+  if (built.ok()) {
+    TryEach(known.size(), session,
+            [&](size_t i) { found.push_back(TryOn(*known[i], built->graph)); });
+    session.EndProgress();
+  }
+  const size_t untried = built.ok() ? known.size() - found.size() : 0;
+  found.resize(known.size(), "not tried");
+  for (size_t i = 0; i < known.size(); ++i) {
+    const Transform& t = *known[i];
+    table.AddRow({std::string(t.name), t.bound ? "limit" : "",
+                  built.ok() ? found[i] : std::string(t.summary)});
   }
   std::string text = format == Format::kCsv        ? table.Csv()
                      : format == Format::kMarkdown ? table.Markdown()
                                                    : table.Text({.indent = 0});
   DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  if (untried > 0) return EndUntried(untried, known.size(), session);
   session.Next("daydream opt show amp");
   return Exit::kOk;
 }
