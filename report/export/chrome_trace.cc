@@ -1,5 +1,7 @@
 #include "report/export/chrome_trace.h"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "report/lane_rows.h"
@@ -62,8 +64,10 @@ void Meta(Events& events, std::string_view what, size_t pid, size_t tid, std::st
       kind, pid, tid, order);
 }
 
-// Thread ids of a side: 1 is the critical path, then the rows of the lanes.
-std::vector<size_t> AddSlices(Events& events, const Side& side, size_t pid) {
+// Thread ids of a side: 1 is the critical path, then the rows of the lanes. None: no more is
+// wanted.
+std::optional<std::vector<size_t>> AddSlices(Events& events, const Side& side, size_t pid,
+                                             TaskProgress& progress) {
   std::vector<size_t> tid_of(side.graph->size(), 0);
   auto lanes = SlicesByLane(*side.graph, *side.timeline);
   size_t tid = 1;
@@ -81,6 +85,7 @@ std::vector<size_t> AddSlices(Events& events, const Side& side, size_t pid) {
             pid, tid, Us(s.begin.ns), Us((s.end - s.begin).ns),
             JsonQuoted(side.graph->TaskName(s.task)),
             JsonQuoted(Name(side.graph->task(s.task).kind)), ArgsOf(*side.graph, s.task));
+        if (!progress.Wrote()) return std::nullopt;
       }
     }
   }
@@ -122,7 +127,8 @@ void AddCriticalPath(Events& events, const Side& side, size_t pid) {
 
 }  // namespace
 
-std::string ChromeTrace(std::span<const Side> sides) {
+std::string ChromeTrace(std::span<const Side> sides, const TasksWritten& hear) {
+  TaskProgress progress(sides, hear);
   std::string out =
       "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"daydream\"},"
       "\"traceEvents\":[";
@@ -130,9 +136,11 @@ std::string ChromeTrace(std::span<const Side> sides) {
   for (size_t i = 0; i < sides.size(); ++i) {
     size_t pid = i + 1;
     Meta(events, "process", pid, 0, sides[i].name, pid);
-    std::vector<size_t> tid_of = AddSlices(events, sides[i], pid);
-    AddFlows(events, sides[i], pid, tid_of);
+    const auto tid_of = AddSlices(events, sides[i], pid, progress);
+    if (!tid_of.has_value()) return "";
+    AddFlows(events, sides[i], pid, *tid_of);
     AddCriticalPath(events, sides[i], pid);
+    progress.WroteSide(sides[i]);
   }
   return out + "\n]}\n";
 }

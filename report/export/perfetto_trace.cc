@@ -184,7 +184,8 @@ void WriteCounters(PerfettoWriter& out, const Side& side, uint64_t root, uint64_
 
 }  // namespace
 
-std::string PerfettoTrace(std::span<const Side> sides) {
+std::string PerfettoTrace(std::span<const Side> sides, const TasksWritten& hear) {
+  TaskProgress progress(sides, hear);
   PerfettoWriter out;
   uint64_t next_flow = 1;
   for (size_t i = 0; i < sides.size(); ++i) {
@@ -204,9 +205,11 @@ std::string PerfettoTrace(std::span<const Side> sides) {
         uint64_t track = out.AddTrack(root, title, side.description, rank++);
         for (const Slice& s : lanes[l][r]) {
           WriteTask(out, side, s, track, flows[s.task.index()]);
+          if (!progress.Wrote()) return "";
         }
       }
     }
+    progress.WroteSide(side);
   }
   return out.Take();
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "report/export/side.h"
+#include "report/export/task_progress.h"
 
 namespace daydream {
 
@@ -12,6 +13,7 @@ namespace daydream {
 // slice per task that takes time with its step, phase, layer and operator, an arrow from every
 // launch call to its GPU work and from every event wait to what it waits for, the critical path of
 // each side, and its counters (report/export/counters.h). Equal inputs give equal bytes.
-std::string PerfettoTrace(std::span<const Side> sides);
+// "" once `hear` has said that no more is wanted.
+std::string PerfettoTrace(std::span<const Side> sides, const TasksWritten& hear = {});
 
 }  // namespace daydream

@@ -167,6 +167,22 @@ TEST_F(Interrupts, BeforeATimelineItLeavesThePrediction) {
   EXPECT_NE(access(Path("t.json").c_str(), F_OK), 0);
 }
 
+TEST_F(Interrupts, ATimelineThatIsBeingMadeIsLeftOut) {
+  Write("long.json", SmallTrace(10'000));
+  int exit = 0;
+  for (int tries = 0; tries < 20 && exit != 130; ++tries) {
+    std::filesystem::remove(Path("t.json"));
+    exit = InterruptedAt(
+        "making " + Path("t.json") + " 8,192 of",
+        {"whatif", Path("long.json"), "--steps", "all", "--opt", "free-gpu", "--timeline",
+         Path("t.json"), "--format", "json", "--no-interval", "--progress=always"});
+  }
+  EXPECT_EQ(exit, 130);
+  EXPECT_EQ(nlohmann::json::parse(ReadAll(Path("out")))["interrupted"], true);
+  EXPECT_THAT(Said(), HasSubstr("warning: interrupted: not done: --timeline"));
+  EXPECT_THAT(FilesIn(folder_), testing::UnorderedElementsAre("err", "long.json", "out"));
+}
+
 TEST_F(Interrupts, WhatIfOfRanksLeavesTheScenariosThatAreDone) {
   const std::vector<std::string> words = ManyScenarios(kTwoRanks);
   EXPECT_EQ(InterruptedAt("predicting 3 of", words, {"--format", "json"}), 130);

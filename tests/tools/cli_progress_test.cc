@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/small_trace.h"
 
 namespace daydream {
 namespace {
@@ -71,6 +72,18 @@ TEST_F(Progresses, EveryPhaseOfALongCommandIsTold) {
 }
 
 // What counts nothing is told again and again, by the clock.
+TEST_F(Progresses, TimelinesAreCountedByTheirTasksAndTriesByTheirOptimizations) {
+  Write("long.json", SmallTrace(4000));
+  const std::string ask = Path("long.json") + " --steps all";
+  ExpectPhases("export " + ask + " -o " + Path("e.json"),
+               {"making the chrome file 8,192 of ", "making the chrome file 16,384 of "});
+  ExpectPhases("export " + ask + " -o " + Path("e.pftrace"),
+               {"making the perfetto file 8,192 of ", "making the perfetto file 16,384 of "});
+  ExpectPhases("info " + ask, {"trying optimizations 0 of ", "trying optimizations 9 of "});
+  ExpectPhases("opt list --applicable " + ask,
+               {"building the graph", "trying optimizations 0 of ", "trying optimizations 9 of "});
+}
+
 TEST_F(Progresses, WorkThatCountsNothingIsToldByTheClock) {
   setenv("DAYDREAM_PROGRESS_MS", "1", 1);
   ASSERT_EQ(Shell("mkfifo " + Path("pipe")).exit, 0);

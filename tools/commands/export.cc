@@ -131,7 +131,8 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
   }
   if (kind == "dot") return ExportDot(scenarios.empty() ? built.graph : after.graph, args);
   DD_ASSIGN_OR_RETURN(Timeline before, Simulate(built.graph, {.blockers = true}));
-  session.Progress(fmt::format("making the {} file", kind));
+  const std::string what = fmt::format("making the {} file", kind);
+  session.Progress(what);
   if (kind == "folded") {
     return scenarios.empty() ? FoldedStacks(built.graph, before)
                              : FoldedStacks(after.graph, after.timeline);
@@ -147,7 +148,11 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
                      &after.graph, &after.timeline, true});
   }
   if (kind == "csv") return TaskCsv(sides);
-  return kind == "chrome" ? ChromeTrace(sides) : PerfettoTrace(sides);
+  const auto hear = [&](uint64_t done, uint64_t total) {
+    session.Progress(what, done, total);
+    return true;
+  };
+  return kind == "chrome" ? ChromeTrace(sides, hear) : PerfettoTrace(sides, hear);
 }
 
 absl::StatusOr<Exit> RunExport(const Args& args, Session& session) {

@@ -142,8 +142,17 @@ class AboutLast {
                          .fix = "a name that ends in .pftrace (Perfetto) or .json (Chrome)"});
     }
     if (IsStopped("--timeline")) return absl::OkStatus();
-    session_.Progress(fmt::format("making {}", file_));
-    const std::string bytes = chrome ? ChromeTrace(sides) : PerfettoTrace(sides);
+    const std::string what = fmt::format("making {}", file_);
+    session_.Progress(what);
+    const auto hear = [&](uint64_t done, uint64_t total) {
+      session_.Progress(what, done, total);
+      return !stopped_();
+    };
+    const std::string bytes = chrome ? ChromeTrace(sides, hear) : PerfettoTrace(sides, hear);
+    if (bytes.empty()) {
+      report_.missing.parts.emplace_back("--timeline");
+      return absl::OkStatus();
+    }
     DD_RETURN_IF_ERROR(WriteFile(file_, bytes, args_.Has("--force-overwrite")));
     session_.Note(fmt::format("wrote {} ({}); open it at https://ui.perfetto.dev", file_,
                               FormatBytes(bytes.size())));
