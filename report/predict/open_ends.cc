@@ -48,11 +48,10 @@ void PlayColumns(const EndColumns& columns, const Graph& graph, StepBatch& batch
     batch.Reset();
     for (TaskId t : tasks) {
       const Task& task = graph.task(t);
-      const auto times = columns.durations.Of(t), gaps = columns.gaps.Of(t);
       for (size_t s = 0; s < side_by_side.size(); ++s) {
         const size_t end = *side_by_side[s]->column;
-        const Duration time = times.empty() ? task.duration : times[end];
-        const Duration gap = gaps.empty() ? task.gap : gaps[end];
+        const Duration time = columns.durations.Of(end, t, task.duration);
+        const Duration gap = columns.gaps.Of(end, t, task.gap);
         if (time != task.duration || gap != task.gap) batch.Set(s, t, time, gap);
       }
     }

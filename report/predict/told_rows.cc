@@ -1,7 +1,6 @@
 #include "report/predict/told_rows.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -115,8 +114,7 @@ class ToldRows::Notes {
            size_t row) const {
     if (t.index() >= times.size() || times[t.index()].removed) return {};
     const Times& lead = times[t.index()].times;
-    if (row == 0) return lead;
-    return {columns.durations.Of(row - 1, t, lead.duration), columns.gaps.Of(row - 1, t, lead.gap)};
+    return {columns.durations.Of(row, t, lead.duration), columns.gaps.Of(row, t, lead.gap)};
   }
 
   // False: a task is edited for two causes, and what each is in other rows is not known.
@@ -170,9 +168,9 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
   const std::vector<Application>& lead = *rows.front();
   const std::optional<size_t> axis = PlaceOfTimes(lead, *rows.back());
   if (!axis.has_value()) return nullptr;
-  std::vector<EndColumns::End> others;
-  for (const auto* row : rows.subspan(1)) others.push_back({*axis, (*row)[*axis].params});
-  EndColumns columns(std::move(others));
+  std::vector<EndColumns::End> ends;
+  for (const auto* row : rows) ends.push_back({*axis, (*row)[*axis].params});
+  EndColumns columns(std::move(ends));
   std::unique_ptr<ToldRows> told(new ToldRows(recorded, rows.size()));
   BegunRows::Begun& begun = told->lead_;
   begun.graph = recorded.copies.Make();
@@ -202,7 +200,7 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
   // Where only times are set, each row by itself takes no longer.
   if (graph.structure() == GraphCopies::kStructure) return nullptr;
   notes->TellTasks();
-  told->FindWork(columns, {});
+  told->FindWork(columns);
   return told;
 }
 
@@ -211,79 +209,114 @@ bool ToldRows::PlayAll(const EndColumns& columns) {
   if (graph.structure() != GraphCopies::kStructure) return false;
   const Replays::Lent batch = recorded_.replays.Batch(graph);
   if (batch == nullptr) return false;
-  std::vector<TaskId> tasks = columns.tasks();
-  std::erase_if(tasks, [&](TaskId t) { return graph.task(t).removed; });
-  const auto below = [](Duration gap) { return gap < Duration{}; };
-  const bool gap_below = std::ranges::any_of(
-      tasks, [&](TaskId t) { return std::ranges::any_of(columns.gaps.Of(t), below); });
-  if (gap_below) return false;
-  FindWork(columns, tasks);
+  std::vector<Played> tasks;
+  for (TaskId t : columns.tasks()) {
+    const Task &was = recorded_.graph.task(t), &is = graph.task(t);
+    if (!is.removed) tasks.push_back({t, {was.duration, was.gap}, {is.duration, is.gap}});
+  }
+  FindAlone(columns, tasks);
   played_.resize(width_);
   for (PlayedStep& row : played_) row.as_recorded = true;
   ForEachRetimed(graph, [&](TaskId t) {
     const Task &was = recorded_.graph.task(t), &is = graph.task(t);
-    if (was.duration == is.duration && was.gap == is.gap) return;
     const bool told = columns.durations.Has(t) || columns.gaps.Has(t);
-    for (size_t row = 0; row < (told ? 1 : width_); ++row) played_[row].as_recorded = false;
+    if (told || (was.duration == is.duration && was.gap == is.gap)) return;
+    for (PlayedStep& row : played_) row.as_recorded = false;
   });
-  for (size_t first = 0; first < width_; first += StepBatch::kWidth) {
-    PlayEight(first, tasks, columns, *batch);
+  bool all = true;
+  for (size_t first = 0; first < width_ && all; first += StepBatch::kWidth) {
+    all = PlayEight(first, tasks, columns, *batch);
   }
   batch->Reset();
-  return true;
+  return all;
 }
 
-void ToldRows::PlayEight(size_t first, std::span<const TaskId> tasks, const EndColumns& columns,
-                         StepBatch& batch) {
-  const size_t count = std::min(StepBatch::kWidth, width_ - first);
-  std::array<bool, StepBatch::kWidth> other = {};
-  batch.Reset();
-  for (TaskId t : tasks) {
-    const Task &was = recorded_.graph.task(t), &lead = lead_.graph->task(t);
-    const auto times = columns.durations.Of(t), gaps = columns.gaps.Of(t);
-    const StepBatch::Sums sums = batch.sums(t);
-    for (size_t s = first == 0 ? 1 : 0; s < count; ++s) {
-      if (alone_[first + s]) continue;
-      const Duration time = times.empty() ? lead.duration : times[first + s - 1];
-      const Duration gap = gaps.empty() ? lead.gap : gaps[first + s - 1];
-      sums.duration[s] += (time - lead.duration).ns;
-      sums.gap[s] += (gap - lead.gap).ns;
-      other[s] |= time != was.duration || gap != was.gap;
-    }
+// Of the first is known that it fits a replay; rows that need edits of their own are alone, too.
+void ToldRows::FindAlone(const EndColumns& columns, std::span<const Played> tasks) {
+  std::vector<TaskId> ids;
+  for (const Played& played : tasks) ids.push_back(played.task);
+  const std::vector<double> durations = columns.durations.About(ids);
+  const std::vector<double> gaps = columns.gaps.About(ids);
+  const double rounded = static_cast<double>(ids.size());
+  for (size_t row = 0; row < width_; ++row) {
+    const double longer = durations[row] + gaps[row] - durations[0] - gaps[0];
+    alone_[row] = columns.needs_edits(row) || longer > rounded;
   }
-  batch.Run([&](size_t s, Duration step) {
-    if (s >= count) return;
-    PlayedStep& row = played_[first + s];
-    row.step = step;
-    row.periods.assign(batch.periods().begin(), batch.periods().end());
-    row.as_recorded &= !other[s];
-    row.like = &*lead_.graph;
-  });
 }
 
 namespace {
 
-// What a row takes longer than the first: exactly, where that is no more than a replay takes, and
-// about, which tells.
-struct Longer {
-  uint64_t exact = 0;  // wraps around
-  double about = 0;
-  void Add(Duration is, Duration was) {
-    exact += static_cast<uint64_t>((is - was).ns);
-    about += static_cast<double>((is - was).ns);
+using Eight = TimeColumns::Eight;
+static_assert(TimeColumns::kTogether == StepBatch::kWidth);
+
+// What eight rows are against others, as far as `of` has them: all bits set.
+struct AgainstOthers {
+  Eight of = {};
+  Eight longer = {};     // than the first, all tasks together
+  Eight other = {};      // not 0: than the recorded graph
+  int64_t smallest = 0;  // below 0: some time is
+
+  // Of one time of a task, in all of them; `sums`: what it is part of.
+  void Add(const Eight& times, Duration recorded, Duration first, int64_t* sums) {
+    for (size_t s = 0; s < of.size(); ++s) {
+      const int64_t by = (times[s] - first.ns) & of[s];
+      sums[s] += by;
+      longer[s] += by;
+      other[s] |= times[s] ^ recorded.ns;
+      smallest |= times[s] & of[s];
+    }
+  }
+  void AddSame(Duration recorded, Duration first) {
+    for (int64_t& is_other : other) is_other |= first.ns ^ recorded.ns;
   }
 };
 
 }  // namespace
 
-void ToldRows::FindWork(const EndColumns& columns, std::span<const TaskId> tasks) {
-  std::vector<Longer> longer(width_);
-  for (TaskId t : tasks) {
-    const Task& lead = lead_.graph->task(t);
-    const auto times = columns.durations.Of(t), gaps = columns.gaps.Of(t);
-    for (size_t end = 0; end < times.size(); ++end) longer[end + 1].Add(times[end], lead.duration);
-    for (size_t end = 0; end < gaps.size(); ++end) longer[end + 1].Add(gaps[end], lead.gap);
+bool ToldRows::PlayEight(size_t first, std::span<const Played> tasks, const EndColumns& columns,
+                         StepBatch& batch) {
+  AgainstOthers rows;
+  for (size_t s = 0; s < rows.of.size() && first + s < width_; ++s) {
+    rows.of[s] = alone_[first + s] ? 0 : -1;
   }
+  batch.Reset();
+  Eight times = {};
+  const auto add = [&](const TimeColumns& column, TaskId t, Duration was, Duration is,
+                       int64_t* sums) {
+    if (!column.Has(t)) return rows.AddSame(was, is);
+    column.ReadEight(t, first, times);
+    rows.Add(times, was, is, sums);
+  };
+  for (const Played& p : tasks) {
+    const StepBatch::Sums sums = batch.sums(p.task);
+    add(columns.durations, p.task, p.recorded.duration, p.first.duration, sums.duration);
+    add(columns.gaps, p.task, p.recorded.gap, p.first.gap, sums.gap);
+  }
+  if (rows.smallest < 0) return false;
+  batch.Run([&](size_t s, Duration step) {
+    if (rows.of[s] == 0) return;
+    longer_[first + s] = Duration::Ns(rows.longer[s]);
+    PlayedStep& row = played_[first + s];
+    row.step = step;
+    row.periods.assign(batch.periods().begin(), batch.periods().end());
+    row.as_recorded &= rows.other[s] == 0;
+    row.like = &*lead_.graph;
+  });
+  return true;
+}
+
+void ToldRows::FindWork(const EndColumns& columns) {
+  // What a row takes longer than the first: exactly, where that is no more than a replay takes, and
+  // about, which tells.
+  struct Longer {
+    uint64_t exact = 0;  // wraps around
+    double about = 0;
+    void Add(Duration is, Duration was) {
+      exact += static_cast<uint64_t>((is - was).ns);
+      about += static_cast<double>((is - was).ns);
+    }
+  };
+  std::vector<Longer> longer(width_);
   for (const Told& told : tasks_) {
     const std::span<const Times> times = std::span(times_).subspan(told.times, width_);
     for (size_t row = 1; row < width_; ++row) {
@@ -295,7 +328,7 @@ void ToldRows::FindWork(const EndColumns& columns, std::span<const TaskId> tasks
   // which is known that it fits a replay.
   for (size_t row = 1; row < width_; ++row) {
     longer_[row] = Duration::Ns(static_cast<int64_t>(longer[row].exact));
-    alone_[row] = columns.needs_edits(row - 1) || longer[row].about > 0;
+    alone_[row] = columns.needs_edits(row) || longer[row].about > 0;
   }
 }
 

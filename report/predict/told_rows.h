@@ -72,11 +72,19 @@ class ToldRows {
   // Where the user states all times: eight rows at once, without a graph of each. False: gaps
   // became less than nothing, or there is no batch.
   bool PlayAll(const EndColumns& columns);
-  void PlayEight(size_t first, std::span<const TaskId> tasks, const EndColumns& columns,
+  // A task that takes other times in some row, and what it takes in the recorded graph and the
+  // first row.
+  struct Played {
+    TaskId task;
+    Times recorded, first;
+  };
+  // Which rows take longer than the first, and are alone, and what the first takes.
+  void FindAlone(const EndColumns& columns, std::span<const Played> tasks);
+  // False: a gap became less than nothing.
+  bool PlayEight(size_t first, std::span<const Played> tasks, const EndColumns& columns,
                  StepBatch& batch);
-  // What rows take longer than the first, and which are alone. Of `tasks` by columns, of tasks_ by
-  // what is told of them.
-  void FindWork(const EndColumns& columns, std::span<const TaskId> tasks);
+  // What rows take longer than the first, and which are alone, by what is told of tasks.
+  void FindWork(const EndColumns& columns);
   void SetEdits(size_t row, std::span<const Told> told, uint32_t journal,
                 std::vector<Editor::Edit>& edits) const;
   void Keep(BegunRows::Begun* row);

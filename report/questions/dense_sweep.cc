@@ -125,7 +125,8 @@ void DenseSweep::MakeGroups(std::span<const size_t> rows) {
     if (runner_.intervals() && (line_of_[index] == kNone || IsApart(index))) continue;
     const auto next =
         group.empty() ? std::nullopt : PlaceOfTimes(scenarios_[group.front()], scenarios_[index]);
-    const bool fits = next && (!place || place == next) && group.size() < runner_.most_told();
+    const bool fits = next && (!place || place == next) &&
+                      group.size() < runner_.most_told(scenarios_[group.front()]);
     if (!fits) AddGroup(std::exchange(group, {}));
     place = fits ? next : std::nullopt;
     group.push_back(index);

@@ -408,9 +408,11 @@ PlayedRow SweepRunner::Play(size_t index, const std::vector<Application>& scenar
   return PlayedRowOf(index, Predict(m.base, m.replay, scenario, options));
 }
 
-size_t SweepRunner::most_told() const {
-  constexpr size_t kTimes = 2'000'000;
-  return std::min<size_t>(kTimes / std::max<size_t>(impl_->base.graph->size(), 1), 64);
+size_t SweepRunner::most_told(std::span<const Application> scenario) const {
+  constexpr size_t kTimes = 2'000'000, kMost = 64;
+  // Scaled once, times of all rows are a factor each.
+  if (scenario.size() == 1) return kMost;
+  return std::min(kTimes / std::max<size_t>(impl_->base.graph->size(), 1), kMost);
 }
 
 std::unique_ptr<ToldRows> SweepRunner::Tell(

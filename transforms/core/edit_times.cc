@@ -1,4 +1,5 @@
 // What tasks take, in the graph that is edited and at the ends of open parameters.
+#include <optional>
 #include <span>
 
 #include "absl/functional/function_ref.h"
@@ -8,15 +9,27 @@
 namespace daydream {
 namespace {
 
-// `now`: what all ends have that have no column yet.
-void ScaleColumn(TimeColumns& columns, TaskId t, Duration now, double factor,
-                 std::span<const double> at_ends) {
-  if (at_ends.empty() && !columns.Has(t)) return;
-  const std::span<Duration> times = columns.Make(t, now);
-  for (size_t e = 0; e < times.size(); ++e) {
-    if (times[e] > Duration{}) times[e] = times[e].Scaled(at_ends.empty() ? factor : at_ends[e]);
+// Of some tasks, where they have columns or ends have factors of their own.
+class ScaleColumns {
+ public:
+  ScaleColumns(TimeColumns* columns, double factor, std::span<const double> at_ends)
+      : columns_(columns), factor_(factor) {
+    if (!at_ends.empty()) by_ = columns->Add(at_ends);
   }
-}
+  // `now`: what all ends have that have no column yet.
+  void Of(TaskId t, Duration now) {
+    if (by_.has_value()) {
+      columns_->Scale(t, now, *by_);
+    } else if (columns_ != nullptr) {
+      columns_->Scale(t, factor_);
+    }
+  }
+
+ private:
+  TimeColumns* const columns_;  // null: nobody asks
+  const double factor_;
+  std::optional<TimeColumns::Factors> by_;
+};
 
 }  // namespace
 
@@ -26,11 +39,11 @@ void Editor::Scale(std::span<const TaskId> tasks, double factor, std::span<const
   if (notes_ == EditNotes::kKept && tasks.size() > edits_.size()) {
     edits_.reserve(edits_.size() + tasks.size());
   }
-  if (!at_ends.empty()) ends_->durations.Reserve(tasks.size());
+  ScaleColumns columns(ends_ != nullptr ? &ends_->durations : nullptr, factor, at_ends);
   for (TaskId t : tasks) {
     const Task& task = graph_.task(t);
     const Duration after = task.duration.Scaled(factor), change = after - task.duration;
-    if (ends_ != nullptr) ScaleColumn(ends_->durations, t, task.duration, factor, at_ends);
+    columns.Of(t, task.duration);
     Touch(t, change, {});
     graph_.SetDuration(t, after);
   }
@@ -39,13 +52,11 @@ void Editor::Scale(std::span<const TaskId> tasks, double factor, std::span<const
 
 void Editor::ScaleGaps(std::span<const TaskId> tasks, double factor,
                        std::span<const double> at_ends) {
-  if (!at_ends.empty()) ends_->gaps.Reserve(tasks.size());
+  ScaleColumns columns(ends_ != nullptr ? &ends_->gaps : nullptr, factor, at_ends);
   for (TaskId t : tasks) {
     const Duration gap = graph_.task(t).gap;
     const bool any = gap > Duration{};
-    if (ends_ != nullptr && (any || ends_->gaps.Has(t))) {
-      ScaleColumn(ends_->gaps, t, gap, factor, at_ends);
-    }
+    if (any || (ends_ != nullptr && ends_->gaps.Has(t))) columns.Of(t, gap);
     if (!any || factor == 1) continue;
     const Duration after = gap.Scaled(factor);
     Touch(t, {}, after - gap);
@@ -81,11 +92,10 @@ void Editor::NeedEditsWhere(absl::FunctionRef<bool(const Task&, Duration, Durati
   for (TaskId t : ends_->tasks()) {
     const Task& task = graph_.task(t);
     if (task.removed) continue;
-    const std::span<const Duration> durations = ends_->durations.Of(t), gaps = ends_->gaps.Of(t);
     for (size_t e = 0; e < ends_->size(); ++e) {
       if (ends_->needs_edits(e)) continue;
-      const Duration duration = durations.empty() ? task.duration : durations[e];
-      if (others(task, duration, gaps.empty() ? task.gap : gaps[e])) ends_->NeedEdits(e);
+      const Duration duration = ends_->durations.Of(e, t, task.duration);
+      if (others(task, duration, ends_->gaps.Of(e, t, task.gap))) ends_->NeedEdits(e);
     }
   }
 }

@@ -2,6 +2,7 @@
 // edited: columns of durations, so that an end which changes times only needs no graph of its own.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,37 +12,62 @@
 
 namespace daydream {
 
-// Times by end, for some tasks; the others take the same at all ends.
+// Times by end, for some tasks; the others take the same at all ends. What was scaled is kept as
+// what it was and by which factors, and takes no memory for each end.
 class TimeColumns {
  public:
+  static constexpr size_t kTogether = 8;
+  using Eight = std::array<int64_t, kTogether>;  // ns
+
   explicit TimeColumns(size_t ends) : ends_(ends) {}
   bool Has(TaskId t) const { return t.index() < row_of_.size() && row_of_[t.index()] != kNone; }
-  // By end; empty where it takes at all what it takes in the graph.
-  std::span<const Duration> Of(TaskId t) const {
-    if (!Has(t)) return {};
-    return std::span(times_).subspan(size_t{row_of_[t.index()]} * ends_, ends_);
-  }
   // `now`: what it is in the graph.
   Duration Of(size_t end, TaskId t, Duration now) const {
-    const std::span<const Duration> times = Of(t);
-    return times.empty() ? now : times[end];
+    if (!Has(t)) return now;
+    const Row& row = rows_[row_of_[t.index()]];
+    if (row.scaled) return row.from.Scaled(factors_[row.at].by[end]);
+    return times_[row.at + end];
   }
+  // At eight ends from `first` on; behind the last one, whatever. REQUIRES: Has(t).
+  void ReadEight(TaskId t, size_t first, Eight& times) const;
+
   void Set(TaskId t, std::span<const Duration> times);
-  // To be changed in place; `now`, where it took the same at all ends until then.
-  std::span<Duration> Make(TaskId t, Duration now);
+  // `now`, where it took the same at all ends until then, times the factor of each end. What is
+  // not more than nothing stays. O(ends) where it had other times already.
+  using Factors = uint32_t;
+  Factors Add(std::span<const double> factors);  // one for each end, none below 0
+  void Scale(TaskId t, Duration now, Factors by);
+  // The same by one factor, of what has other times already.
+  void Scale(TaskId t, double factor);
   void Forget(TaskId t) {
     if (Has(t)) row_of_[t.index()] = kNone;
   }
-  void Reserve(size_t tasks) { times_.reserve(times_.size() + tasks * ends_); }
   void AddTasksTo(std::vector<TaskId>& tasks) const;  // in order
+  // What those of `tasks` that have other times take together, by end, but for rounding, in ns.
+  // O(tasks), and of what was set O(tasks x ends).
+  std::vector<double> About(std::span<const TaskId> tasks) const;
   bool any() const { return !row_of_.empty(); }
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
+  struct Row {
+    Duration from;        // where it is scaled
+    size_t at;            // the factors, or its first time
+    bool scaled = false;  // else the times are written out
+  };
+  struct FactorsOfEnds {
+    std::vector<double> by;  // some more than ends
+    Duration longest;        // that ReadEight() may scale in doubles
+  };
+
+  Row& RowOf(TaskId t);
+  std::span<Duration> WriteOut(Row& row);
 
   size_t ends_;
   std::vector<uint32_t> row_of_;  // by task, as far as any has a row
-  std::vector<Duration> times_;   // [row][end]
+  std::vector<Row> rows_;
+  std::vector<FactorsOfEnds> factors_;
+  std::vector<Duration> times_;  // of rows in turn, by end
 };
 
 class EndColumns {
