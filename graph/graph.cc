@@ -257,6 +257,7 @@ void Graph::NameWiring() {
 }
 
 void Graph::UndoRetimed(const Graph& as_named) {
+  facts_.reset();
   for (TaskId t : retimed_) {
     tasks_[t.index()].duration = as_named.task(t).duration;
     tasks_[t.index()].gap = as_named.task(t).gap;

@@ -282,7 +282,7 @@ class Graph {
   }
   Task& Retimed(TaskId t) {
     if (facts_ != nullptr) facts_.reset();
-    if (structure_ != 0) retimed_.push_back(t);
+    if (structure_ != 0 && (retimed_.empty() || retimed_.back() != t)) retimed_.push_back(t);
     return tasks_[t.index()];
   }
   void Link(TaskId t, LaneId lane, TaskId after);

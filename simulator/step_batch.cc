@@ -260,10 +260,11 @@ void StepBatch::Follow(const Graph& retimed) {
   m.follows = !retimed.retimed().empty();
   m.all_lent = m.behind = true;
   m.now = &retimed;
-  ForEachRetimed(retimed, [&](TaskId t) {
-    const Task &was = m.graph.task(t), &is = retimed.task(t);
-    m.AddToBase(t, is.duration - was.duration, is.gap - was.gap);
-  });
+  if (!m.follows) return;
+  const auto retimed_tasks = RetimedOf(m.graph, retimed);
+  for (const Retimed& t : *retimed_tasks) {
+    m.AddToBase(t.task, t.duration - t.duration_was, t.gap - t.gap_was);
+  }
 }
 
 std::span<const int64_t> StepBatch::reset_sums() const { return impl_->base; }

@@ -44,6 +44,7 @@ GraphCopies::Copy GraphCopies::MakeOf(const Graph& graph) {
 
 void GraphCopies::Keep(Graph* graph) {
   std::unique_ptr<Graph> copy(graph);
+  copy->ShareFacts(nullptr);  // what they hold may be large
   std::lock_guard lock(mutex_);
   spare_.push_back(std::move(copy));
 }

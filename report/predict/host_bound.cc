@@ -68,12 +68,13 @@ bool HostBound::IsSure(const Graph& graph, std::span<const StepWindow> steps) co
     if (may_count(place)) most += others_[place];
   }
   bool beside = false;
-  ForEachRetimed(graph, [&](TaskId t) {
+  const auto tasks = RetimedOf(recorded_, graph);
+  for (const Retimed& t : *tasks) {
     const auto add = [&](Duration d, size_t place) { most += may_count(place) ? d : Duration{}; };
-    ForEachPart(graph, t, add);
-    ForEachPart(recorded_, t, [&](Duration d, size_t place) { add(-d, place); });
-    beside |= IsBeside(graph.task(t)) && !IsBeside(recorded_.task(t));
-  });
+    ForEachPart(graph, t.task, add);
+    ForEachPart(recorded_, t.task, [&](Duration d, size_t place) { add(-d, place); });
+    beside |= IsBeside(graph.task(t.task)) && !IsBeside(recorded_.task(t.task));
+  }
   most += std::max(begins_ - first.begin, Duration{});
   // Sums by resource are rounded down, each by less than 1 ns a window.
   const Duration rounding = Duration::Ns(static_cast<int64_t>(windows.size()));

@@ -341,11 +341,13 @@ Duration LeastGpuTimes::Of(const Graph& after, bool roofline) const {
   if (after.structure() == 0) return LeastGpuTime(after, LeastTimes(recorded_, after, roofline));
   Busy busy = busy_;
   LeastTimeOfTask was(recorded_, recorded_, false), is(recorded_, after, roofline);
-  ForEachRetimed(after, [&](TaskId t) {
-    const Duration more = is.Of(t) - was.Of(t);
-    const Task& task = after.task(t);
+  const auto tasks = RetimedOf(recorded_, after);
+  for (const Retimed& t : *tasks) {
+    if (!IsGpu(t.kind)) continue;
+    const Duration more = is.Of(t.task) - was.Of(t.task);
+    const Task& task = after.task(t.task);
     if (more != Duration{}) busy[{task.step, task.lane}] += more;
-  });
+  }
   return OfBusiest(after, busy);
 }
 

@@ -182,10 +182,10 @@ class Predictor {
     if (graph.structure() != GraphCopies::kStructure) {
       out.own = std::make_unique<Replays>(graph);
     }
+    // Of a played row the graph is that of others, too.
+    if (!IsPlayed() && graph.facts() == nullptr) graph.ShareFacts(std::make_shared<GraphFacts>());
     if (options_.work && told_ != nullptr) p_.work = told_->work;
     if (options_.work && !p_.work) p_.work = WorkOf(*base_.graph, graph);
-    // Of a played row the graph is that of others, too.
-    if (graph.wiring() == 0 && !IsPlayed()) graph.ShareFacts(std::make_shared<GraphFacts>());
     out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
     DD_RETURN_IF_ERROR(FindStep(out));
     if (p_.step == base_.step) DD_RETURN_IF_ERROR(CheckSteps(p_.name, graph, out.journals));

@@ -14,20 +14,22 @@ bool HostIsStretched(const Graph& graph) {
 
 namespace {
 
-// By how much longer: less than nothing.
-StepBatch::Longer LessOf(const Graph& graph, TaskId id) {
-  const Task& t = graph.task(id);
-  if (t.removed || !IsHost(t.kind)) return {id, {}, {}};
-  const Duration gap = std::max(t.gap, Duration{}), time = t.duration + gap;
-  if (time <= kMostAdded) return {id, -t.duration, -gap};
+// By how much longer a task of the host takes: less than nothing.
+StepBatch::Longer LessOf(TaskId id, Duration duration, Duration gap) {
+  gap = std::max(gap, Duration{});
+  const Duration time = duration + gap;
+  if (time <= kMostAdded) return {id, -duration, -gap};
   const double left = 1 - kMostAdded.seconds() / time.seconds();
-  return {id, t.duration.Scaled(left) - t.duration, gap.Scaled(left) - gap};
+  return {id, duration.Scaled(left) - duration, gap.Scaled(left) - gap};
 }
 
 std::vector<int64_t> LessOfAll(const Graph& graph, const StepBatch& batch) {
   std::vector<int64_t> less(batch.reset_sums().size());
   for (size_t i = 0; i < graph.size(); ++i) {
-    if (IsHost(graph.tasks()[i].kind)) batch.AddTo(less, LessOf(graph, TaskId(i)));
+    const Task& t = graph.tasks()[i];
+    if (IsHost(t.kind) && !t.removed) {
+      batch.AddTo(less, LessOf(TaskId(i), t.duration, t.gap));
+    }
   }
   return less;
 }
@@ -46,11 +48,14 @@ std::optional<Duration> QuickHost::StepOf(const Graph& graph, Replays& replays,
   const Replays::Lent batch = replays.Batch(graph);
   if (batch == nullptr) return std::nullopt;
   if (graph.structure() == 0 || !step_) return batch->StepWith(longer, LessOfAll(graph, *batch));
-  ForEachRetimed(graph, [&](TaskId t) {
-    const StepBatch::Longer was = LessOf(recorded_, t), is = LessOf(graph, t);
-    const StepBatch::Longer l = {t, is.duration - was.duration, is.gap - was.gap};
+  const auto tasks = RetimedOf(recorded_, graph);
+  for (const Retimed& t : *tasks) {
+    if (!IsHost(t.kind) || t.removed) continue;
+    const StepBatch::Longer was = LessOf(t.task, t.duration_was, t.gap_was);
+    const StepBatch::Longer is = LessOf(t.task, t.duration, t.gap);
+    const StepBatch::Longer l = {t.task, is.duration - was.duration, is.gap - was.gap};
     if (l.duration != Duration{} || l.gap != Duration{}) longer.push_back(l);
-  });
+  }
   return batch->StepWith(longer, less_);
 }
 

@@ -14,10 +14,27 @@ const Plan* Replays::plan() {
   return plan_.has_value() ? &*plan_ : nullptr;
 }
 
+std::unique_ptr<StepBatch> Replays::TakeSpare(const Followed* followed) {
+  std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(spare_, [&](const Spare& spare) {
+    return followed == nullptr ||
+           (spare.graph == followed->graph && spare.retimed.lock() == followed->retimed);
+  });
+  if (found == spare_.end()) return nullptr;
+  std::unique_ptr<StepBatch> batch = std::move(found->batch);
+  spare_.erase(found);
+  return batch;
+}
+
 Replays::Lent Replays::Batch(const Graph& graph) {
   if (plan() == nullptr) return nullptr;
-  const bool gap_below = std::ranges::any_of(graph.retimed(), [&](TaskId t) {
-    return graph.task(t).gap < Duration{} && graph_.task(t).gap >= Duration{};
+  Followed followed{&graph, RetimedOf(graph_, graph)};
+  if (std::unique_ptr<StepBatch> batch = TakeSpare(&followed)) {
+    batch->Reset();
+    return {batch.release(), GiveBack{this, std::move(followed)}};
+  }
+  const bool gap_below = std::ranges::any_of(*followed.retimed, [](const Retimed& t) {
+    return t.gap < Duration{} && t.gap_was >= Duration{};
   });
   if (gap_below) return nullptr;
   std::unique_ptr<StepBatch> batch;
@@ -29,19 +46,13 @@ Replays::Lent Replays::Batch(const Graph& graph) {
       first_ = batch.get();
     }
   }
-  if (batch == nullptr) {
-    std::lock_guard lock(mutex_);
-    if (!spare_.empty()) {
-      batch = std::move(spare_.back());
-      spare_.pop_back();
-    }
-  }
+  if (batch == nullptr) batch = TakeSpare(nullptr);
   if (batch == nullptr) {
     MakeRoom();
     batch = std::make_unique<StepBatch>(first_->Another());
   }
   // What others are made like stays, even where memory ends here.
-  Lent lent{batch.release(), GiveBack{this}};
+  Lent lent{batch.release(), GiveBack{this, std::move(followed)}};
   lent->Follow(graph);
   return lent;
 }
@@ -58,9 +69,9 @@ void Replays::MakeRoom() {
   spare_.reserve(++made_);
 }
 
-void Replays::Keep(StepBatch* batch) {
+void Replays::Keep(StepBatch* batch, const Followed& followed) {
   std::lock_guard lock(mutex_);
-  spare_.emplace_back(batch);
+  spare_.push_back({std::unique_ptr<StepBatch>(batch), followed.graph, followed.retimed});
 }
 
 }  // namespace daydream

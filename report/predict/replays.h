@@ -8,15 +8,22 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/retimed.h"
 #include "simulator/simulate.h"
 #include "simulator/step_batch.h"
 
 namespace daydream {
 
 class Replays {
+  // What the scenarios of a batch are.
+  struct Followed {
+    const Graph* graph = nullptr;
+    std::shared_ptr<const RetimedTasks> retimed;
+  };
   struct GiveBack {
     Replays* home = nullptr;
-    void operator()(StepBatch* batch) const { home->Keep(batch); }
+    Followed followed;
+    void operator()(StepBatch* batch) const { home->Keep(batch, followed); }
   };
 
  public:
@@ -27,13 +34,22 @@ class Replays {
   // Null: lanes may reorder, or there is a cycle. May be called from several threads.
   const Plan* plan();
   // All scenarios are `graph`: the graph, or a copy with its Graph::structure(). Null as plan(),
-  // and where a gap of it became less than 0.
+  // and where a gap of it became less than 0. O(1) where it shares its facts and was asked for
+  // before.
   Lent Batch(const Graph& graph);
   // Of a graph that is `played`, which plan() is for, or like it: by the plan where that serves.
   absl::StatusOr<Timeline> Replay(const Graph& graph, const Graph& played, SimulateOptions options);
 
  private:
-  void Keep(StepBatch* batch);
+  // Of a batch that nobody uses. What it follows may be gone, and is then like nothing else.
+  struct Spare {
+    std::unique_ptr<StepBatch> batch;
+    const Graph* graph;
+    std::weak_ptr<const RetimedTasks> retimed;
+  };
+  // One that follows this already, or any; null: there is none.
+  std::unique_ptr<StepBatch> TakeSpare(const Followed* followed);
+  void Keep(StepBatch* batch, const Followed& followed);
   void MakeRoom();  // to keep one more, so that giving it back needs no memory
 
   const Graph& graph_;
@@ -43,7 +59,7 @@ class Replays {
   std::optional<Plan> plan_;
   // What others are made like, also while it is lent: it has in common with them what stays.
   const StepBatch* first_ = nullptr;
-  std::vector<std::unique_ptr<StepBatch>> spare_;
+  std::vector<Spare> spare_;
   size_t made_ = 0;
 };
 

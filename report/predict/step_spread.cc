@@ -230,10 +230,10 @@ StepSpread::Sums StepSpread::SumsOfCopy(const Graph& copy, const StepBatch& batc
   }
   Sums sums = known.Copy();
   bool gap_began = false;
-  ForEachRetimed(copy, [&](TaskId t) {
-    const Task &was = recorded_.task(t), &is = copy.task(t);
-    const uint32_t varying = known.varying_of[t.index()];
-    if (varying == kNone || is.removed) return;
+  const auto tasks = RetimedOf(recorded_, copy);
+  for (const Retimed& t : *tasks) {
+    const uint32_t varying = known.varying_of[t.task.index()];
+    if (varying == kNone || t.removed) continue;
     const Recorded::Entries& at = known.entries[varying];
     const auto change = [&](uint32_t entry, Duration before, Duration after) {
       if (before == after) return;
@@ -241,11 +241,11 @@ StepSpread::Sums StepSpread::SumsOfCopy(const Graph& copy, const StepBatch& batc
       Add(varying, after, 1, sums.of[entry].data());
       sums.changed.push_back(entry);
     };
-    change(at.duration, was.duration, is.duration);
-    const Duration gap = std::max(is.gap, Duration{});
-    if (at.gap != kNone) change(at.gap, was.gap, gap);
+    change(at.duration, t.duration_was, t.duration);
+    const Duration gap = std::max(t.gap, Duration{});
+    if (at.gap != kNone) change(at.gap, t.gap_was, gap);
     gap_began |= at.gap == kNone && gap > Duration{};
-  });
+  }
   if (!gap_began) return sums;
   known.GiveBack(std::move(sums));
   return SumsOf(copy, batch, nullptr);

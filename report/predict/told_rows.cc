@@ -196,7 +196,7 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
   };
   if (!ApplyAll(lead, graph, note, &columns, recorded.notes).ok()) return nullptr;
   begun.work = WorkOf(recorded.graph, graph);
-  if (stated) return told->PlayAll(columns) ? std::move(told) : nullptr;
+  if (stated) return told->PlayAll(std::move(columns)) ? std::move(told) : nullptr;
   // Where only times are set, each row by itself takes no longer.
   if (graph.structure() == GraphCopies::kStructure) return nullptr;
   notes->TellTasks();
@@ -204,43 +204,45 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
   return told;
 }
 
-bool ToldRows::PlayAll(const EndColumns& columns) {
+bool ToldRows::PlayAll(EndColumns columns) {
   const Graph& graph = *lead_.graph;
   if (graph.structure() != GraphCopies::kStructure) return false;
   const Replays::Lent batch = recorded_.replays.Batch(graph);
   if (batch == nullptr) return false;
-  std::vector<Played> tasks;
-  for (TaskId t : columns.tasks()) {
+  columns_ = std::move(columns);
+  for (TaskId t : columns_.tasks()) {
     const Task &was = recorded_.graph.task(t), &is = graph.task(t);
-    if (!is.removed) tasks.push_back({t, {was.duration, was.gap}, {is.duration, is.gap}});
+    if (is.removed) continue;
+    tasks_played_.push_back({t, is.kind, {was.duration, was.gap}, {is.duration, is.gap}});
   }
-  FindAlone(columns, tasks);
+  FindAlone();
   played_.resize(width_);
   for (PlayedStep& row : played_) row.as_recorded = true;
-  ForEachRetimed(graph, [&](TaskId t) {
-    const Task &was = recorded_.graph.task(t), &is = graph.task(t);
-    const bool told = columns.durations.Has(t) || columns.gaps.Has(t);
-    if (told || (was.duration == is.duration && was.gap == is.gap)) return;
+  const auto retimed = RetimedOf(recorded_.graph, graph);
+  for (const Retimed& t : *retimed) {
+    const bool told = columns_.durations.Has(t.task) || columns_.gaps.Has(t.task);
+    if (told || (t.duration_was == t.duration && t.gap_was == t.gap)) continue;
+    others_.push_back(t);
     for (PlayedStep& row : played_) row.as_recorded = false;
-  });
+  }
   bool all = true;
   for (size_t first = 0; first < width_ && all; first += StepBatch::kWidth) {
-    all = PlayEight(first, tasks, columns, *batch);
+    all = PlayEight(first, *batch);
   }
   batch->Reset();
   return all;
 }
 
 // Of the first is known that it fits a replay; rows that need edits of their own are alone, too.
-void ToldRows::FindAlone(const EndColumns& columns, std::span<const Played> tasks) {
+void ToldRows::FindAlone() {
   std::vector<TaskId> ids;
-  for (const Played& played : tasks) ids.push_back(played.task);
-  const std::vector<double> durations = columns.durations.About(ids);
-  const std::vector<double> gaps = columns.gaps.About(ids);
+  for (const Played& played : tasks_played_) ids.push_back(played.task);
+  const std::vector<double> durations = columns_.durations.About(ids);
+  const std::vector<double> gaps = columns_.gaps.About(ids);
   const double rounded = static_cast<double>(ids.size());
   for (size_t row = 0; row < width_; ++row) {
     const double longer = durations[row] + gaps[row] - durations[0] - gaps[0];
-    alone_[row] = columns.needs_edits(row) || longer > rounded;
+    alone_[row] = columns_.needs_edits(row) || longer > rounded;
   }
 }
 
@@ -273,8 +275,7 @@ struct AgainstOthers {
 
 }  // namespace
 
-bool ToldRows::PlayEight(size_t first, std::span<const Played> tasks, const EndColumns& columns,
-                         StepBatch& batch) {
+bool ToldRows::PlayEight(size_t first, StepBatch& batch) {
   AgainstOthers rows;
   for (size_t s = 0; s < rows.of.size() && first + s < width_; ++s) {
     rows.of[s] = alone_[first + s] ? 0 : -1;
@@ -287,10 +288,10 @@ bool ToldRows::PlayEight(size_t first, std::span<const Played> tasks, const EndC
     column.ReadEight(t, first, times);
     rows.Add(times, was, is, sums);
   };
-  for (const Played& p : tasks) {
+  for (const Played& p : tasks_played_) {
     const StepBatch::Sums sums = batch.sums(p.task);
-    add(columns.durations, p.task, p.recorded.duration, p.first.duration, sums.duration);
-    add(columns.gaps, p.task, p.recorded.gap, p.first.gap, sums.gap);
+    add(columns_.durations, p.task, p.recorded.duration, p.first.duration, sums.duration);
+    add(columns_.gaps, p.task, p.recorded.gap, p.first.gap, sums.gap);
   }
   if (rows.smallest < 0) return false;
   batch.Run([&](size_t s, Duration step) {
@@ -361,6 +362,22 @@ ToldRows::Row ToldRows::Take(size_t row) {
   return Row(spare.release(), GiveBack{this});
 }
 
+ToldRows::Row ToldRows::TakeGraph(size_t row) {
+  if (alone_[row] || played_.empty()) return nullptr;
+  Row taken = Take(row);
+  taken->played.reset();
+  RetimedTasks tasks = others_;
+  tasks.reserve(tasks.size() + tasks_played_.size());
+  for (const Played& p : tasks_played_) {
+    const Duration duration = columns_.durations.Of(row, p.task, p.first.duration);
+    const Duration gap = columns_.gaps.Of(row, p.task, p.first.gap);
+    tasks.push_back({p.task, p.kind, false, p.recorded.duration, p.recorded.gap, duration, gap});
+  }
+  taken->graph = recorded_.copies.Make();
+  Retime(*taken->graph, std::move(tasks));
+  return taken;
+}
+
 void ToldRows::SetEdits(size_t row, std::span<const Told> told, uint32_t journal,
                         std::vector<Editor::Edit>& edits) const {
   if (told.empty()) return;
@@ -380,6 +397,7 @@ void ToldRows::SetEdits(size_t row, std::span<const Told> told, uint32_t journal
 
 void ToldRows::Keep(BegunRows::Begun* row) {
   std::unique_ptr<BegunRows::Begun> back(row);
+  if (!played_.empty()) back->graph.reset();
   std::lock_guard lock(mutex_);
   spare_.push_back(std::move(back));
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/retimed.h"
 #include "report/predict/begun_rows.h"
 #include "report/predict/replays.h"
 #include "transforms/core/ends.h"
@@ -47,6 +48,9 @@ class ToldRows {
   // After all of its applications; null: the row has edits of its own. May be called from several
   // threads. O(tasks that take other times), and for each thread once O(tasks + edges).
   Row Take(size_t row);
+  // The same with a graph of its own, for the interval; null also where Take() has one. O(tasks
+  // that take other times).
+  Row TakeGraph(size_t row);
 
  private:
   struct Times {
@@ -68,21 +72,22 @@ class ToldRows {
         width_(rows),
         alone_(rows, false),
         longer_(rows),
-        lead_{.trail = MemoryTrail(recorded.memory)} {}
+        lead_{.trail = MemoryTrail(recorded.memory)},
+        columns_({}) {}
   // Where the user states all times: eight rows at once, without a graph of each. False: gaps
   // became less than nothing, or there is no batch.
-  bool PlayAll(const EndColumns& columns);
+  bool PlayAll(EndColumns columns);
   // A task that takes other times in some row, and what it takes in the recorded graph and the
   // first row.
   struct Played {
     TaskId task;
+    TaskKind kind;
     Times recorded, first;
   };
   // Which rows take longer than the first, and are alone, and what the first takes.
-  void FindAlone(const EndColumns& columns, std::span<const Played> tasks);
+  void FindAlone();
   // False: a gap became less than nothing.
-  bool PlayEight(size_t first, std::span<const Played> tasks, const EndColumns& columns,
-                 StepBatch& batch);
+  bool PlayEight(size_t first, StepBatch& batch);
   // What rows take longer than the first, and which are alone, by what is told of tasks.
   void FindWork(const EndColumns& columns);
   void SetEdits(size_t row, std::span<const Told> told, uint32_t journal,
@@ -99,6 +104,9 @@ class ToldRows {
   std::vector<Told> edits_, tasks_;  // the edits by journal, in order
   std::vector<Times> times_;
   std::vector<PlayedStep> played_;  // by row, where all were played
+  EndColumns columns_;              // likewise, else empty
+  std::vector<Played> tasks_played_;
+  RetimedTasks others_;  // that all rows have alike, but not as recorded
   std::mutex mutex_;
   std::vector<std::unique_ptr<BegunRows::Begun>> spare_;
 };

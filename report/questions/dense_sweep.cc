@@ -115,14 +115,25 @@ void DenseSweep::FindLines(std::span<const SweepPoint> points) {
   if (!lines_.empty()) known_ = std::make_unique<Known[]>(points.size());
 }
 
-// Those that PlayQuick() will be asked for: all, or what may lie between others.
+// Those that are played without an interval: all, or what may lie between others. And those that
+// are played whatever their neighbours say, which have others to go with.
 void DenseSweep::MakeGroups(std::span<const size_t> rows) {
   groups_.clear();
   group_of_.assign(scenarios_.size(), kNone), nth_of_.assign(scenarios_.size(), kNone);
+  std::vector<size_t> apart, between;
+  for (size_t index : rows) {
+    if (runner_.intervals() && line_of_[index] == kNone) continue;
+    const bool is_apart = runner_.intervals() && IsApart(index);
+    if (!is_apart || TellsIntervals(index)) (is_apart ? apart : between).push_back(index);
+  }
+  MakeGroupsOf(apart);
+  MakeGroupsOf(between);
+}
+
+void DenseSweep::MakeGroupsOf(std::span<const size_t> rows) {
   std::vector<size_t> group;
   std::optional<size_t> place;  // where those of the group differ
   for (size_t index : rows) {
-    if (runner_.intervals() && (line_of_[index] == kNone || IsApart(index))) continue;
     const auto next =
         group.empty() ? std::nullopt : PlaceOfTimes(scenarios_[group.front()], scenarios_[index]);
     const bool fits = next && (!place || place == next) &&
@@ -184,11 +195,14 @@ std::shared_ptr<ToldRows> DenseSweep::Make(Group& group, std::unique_lock<std::m
   return told;
 }
 
-PlayedRow DenseSweep::PlayQuick(size_t index) {
-  if (group_of_[index] == kNone) return runner_.Play(index, scenarios_[index], false);
-  const std::shared_ptr<ToldRows> told = ToldOf(group_of_[index]);
-  if (told == nullptr) return runner_.Play(index, scenarios_[index], false);
-  return runner_.PlayTold(index, scenarios_[index], *told, nth_of_[index]);
+bool DenseSweep::TellsIntervals(size_t index) const { return scenarios_[index].size() == 1; }
+
+PlayedRow DenseSweep::PlayOne(size_t index, bool interval) {
+  const std::vector<Application>& scenario = scenarios_[index];
+  const bool grouped = group_of_[index] != kNone && (!interval || TellsIntervals(index));
+  const std::shared_ptr<ToldRows> told = grouped ? ToldOf(group_of_[index]) : nullptr;
+  if (told == nullptr) return runner_.Play(index, scenario, interval);
+  return runner_.PlayTold(index, scenario, interval, *told, nth_of_[index]);
 }
 
 bool DenseSweep::IsApart(size_t index) const {
@@ -201,13 +215,13 @@ const PlayedRow& DenseSweep::Play(size_t index) {
   Known& known = known_[index];
   std::lock_guard lock(known.mutex);
   if (known.played == nullptr) {
-    known.played = std::make_unique<PlayedRow>(runner_.Play(index, scenarios_[index], true));
+    known.played = std::make_unique<PlayedRow>(PlayOne(index, true));
   }
   return *known.played;
 }
 
 SweepRow DenseSweep::Between(size_t index, const PlayedRow& before, const PlayedRow& behind) {
-  PlayedRow own = PlayQuick(index);
+  PlayedRow own = PlayOne(index, false);
   SweepRow& row = own.row;
   const std::optional<double> place = PlaceOf(own, before, behind);
   const bool lower = row.confidence == Confidence::kLow && before.row.confidence != row.confidence;
@@ -248,7 +262,7 @@ SweepRow DenseSweep::Run(size_t index) {
 }
 
 SweepRow DenseSweep::RowOf(size_t index) {
-  if (!runner_.intervals()) return PlayQuick(index).row;
+  if (!runner_.intervals()) return PlayOne(index, false).row;
   if (line_of_[index] == kNone) return runner_.Run(index, scenarios_[index]);
   const Line& line = lines_[line_of_[index]];
   const size_t at = index - line.first;

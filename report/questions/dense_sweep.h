@@ -21,9 +21,10 @@ namespace daydream {
 // Where the one in the middle has the interval that lies between theirs, to a thousandth, and the
 // same word, and so have the other two in their halves, the rest has what lies between the nearest
 // of the five; else each half is looked at like the whole. "Between" is along what all tasks
-// together take, and all between two rows has the shape of both. Rows that are played without their
-// interval and differ in times alone are applied together (report/predict/told_rows.h). The rows
-// are the same whatever is asked for, and by how many.
+// together take, and all between two rows has the shape of both. Rows that differ in times alone
+// are applied together (report/predict/told_rows.h), but for those that are played with their
+// interval and have several optimizations. The rows are the same whatever is asked for, and by how
+// many.
 class DenseSweep {
  public:
   // Keeps references. `points` and `scenarios` go by index.
@@ -66,14 +67,17 @@ class DenseSweep {
   bool IsStraight(const Line& line, const Places& at);
   void FindLines(std::span<const SweepPoint> points);
   void MakeGroups(std::span<const size_t> rows);
+  void MakeGroupsOf(std::span<const size_t> rows);
   void AddGroup(std::vector<size_t> rows);
   bool IsApart(size_t index) const;  // of a line, and played whatever its neighbours say
   SweepRow RowOf(size_t index);
   void Done(size_t index);
   // With its interval, once.
   const PlayedRow& Play(size_t index);
-  // Without.
-  PlayedRow PlayQuick(size_t index);
+  // With its interval or without.
+  PlayedRow PlayOne(size_t index, bool interval);
+  // Whether rows of its group have intervals as well.
+  bool TellsIntervals(size_t index) const;
   // What rows of the group have in common; null: each is by itself.
   std::shared_ptr<ToldRows> ToldOf(size_t group);
   // The same, now. `lock`: of its mutex.

@@ -425,10 +425,11 @@ std::unique_ptr<ToldRows> SweepRunner::Tell(
 }
 
 PlayedRow SweepRunner::PlayTold(size_t index, const std::vector<Application>& scenario,
-                                ToldRows& told, size_t nth) const {
+                                bool interval, ToldRows& told, size_t nth) const {
   const Impl& m = *impl_;
-  const ToldRows::Row row = told.Take(nth);
-  return PlayedRowOf(index, Predict(m.base, m.replay, scenario, m.without_interval, row.get()));
+  const ToldRows::Row row = interval ? told.TakeGraph(nth) : told.Take(nth);
+  const WhatIfOptions& options = interval ? m.beside : m.without_interval;
+  return PlayedRowOf(index, Predict(m.base, m.replay, scenario, options, row.get()));
 }
 
 }  // namespace daydream

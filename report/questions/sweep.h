@@ -115,14 +115,14 @@ class SweepRunner {
   // The same with or without its interval.
   PlayedRow Play(size_t index, const std::vector<Application>& scenario, bool interval) const;
 
-  // Rows without intervals that are applied together, where that can be; else null. Each two have
+  // Rows that are applied together, where that can be; else null. Each two have
   // the same PlaceOfTimes(). No more than most_told() of the first, so that there is memory for
   // their times.
   std::unique_ptr<ToldRows> Tell(std::span<const std::vector<Application>* const> rows) const;
   size_t most_told(std::span<const Application> scenario) const;
-  // Play() without an interval, of what is the n-th row there.
-  PlayedRow PlayTold(size_t index, const std::vector<Application>& scenario, ToldRows& told,
-                     size_t nth) const;
+  // Play() of what is the n-th row there; with an interval only of a scenario of one application.
+  PlayedRow PlayTold(size_t index, const std::vector<Application>& scenario, bool interval,
+                     ToldRows& told, size_t nth) const;
 
  private:
   struct Impl;

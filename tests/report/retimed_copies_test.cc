@@ -60,14 +60,37 @@ void ForRetimedCopies(Check check) {
 }
 
 TEST(RetimedCopies, EachTaskIsCalledOnce) {
-  ForRetimedCopies([](const Graph&, const Graph& copy, const Graph&) {
+  ForRetimedCopies([](const Graph& graph, const Graph& copy, const Graph&) {
     std::vector<TaskId> called, told(copy.retimed().begin(), copy.retimed().end());
-    ForEachRetimed(copy, [&](TaskId t) { called.push_back(t); });
+    const auto retimed = RetimedOf(graph, copy);
+    for (const Retimed& t : *retimed) {
+      called.push_back(t.task);
+      EXPECT_EQ(t.duration_was, graph.task(t.task).duration);
+      EXPECT_EQ(t.gap_was, graph.task(t.task).gap);
+      EXPECT_EQ(t.duration, copy.task(t.task).duration);
+      EXPECT_EQ(t.gap, copy.task(t.task).gap);
+    }
     std::ranges::sort(called);
     std::ranges::sort(told);
     const auto again = std::ranges::unique(told);
     told.erase(again.begin(), again.end());
     EXPECT_EQ(called, told);
+  });
+}
+
+TEST(RetimedCopies, ARetimedCopyIsTheOneThatTasksWereSetIn) {
+  ForRetimedCopies([](const Graph& graph, const Graph& copy, const Graph&) {
+    Graph again = graph;
+    again.NameStructure(7);
+    daydream::Retime(again, *RetimedOf(graph, copy));
+    for (size_t i = 0; i < graph.size(); ++i) {
+      EXPECT_EQ(again.task(TaskId(i)).duration, copy.task(TaskId(i)).duration);
+      EXPECT_EQ(again.task(TaskId(i)).gap, copy.task(TaskId(i)).gap);
+    }
+    EXPECT_EQ(RetimedBy(graph, again), RetimedBy(graph, copy));
+    again.UndoRetimed(graph);
+    EXPECT_TRUE(again.retimed().empty());
+    EXPECT_EQ(RetimedBy(graph, again), Duration{});
   });
 }
 
