@@ -24,11 +24,15 @@ using RetimedTasks = std::vector<Retimed>;
 inline std::shared_ptr<const RetimedTasks> RetimedOf(const Graph& recorded, const Graph& copy) {
   return FactOf<RetimedTasks>(copy, [&] {
     std::vector<bool> seen(copy.size());
-    RetimedTasks tasks;
-    tasks.reserve(copy.retimed().size());
+    std::vector<TaskId> once;
+    once.reserve(copy.retimed().size());
     for (TaskId t : copy.retimed()) {
-      if (seen[t.index()]) continue;
+      if (!seen[t.index()]) once.push_back(t);
       seen[t.index()] = true;
+    }
+    RetimedTasks tasks;
+    tasks.reserve(once.size());
+    for (TaskId t : once) {
       const Task &was = recorded.task(t), &is = copy.task(t);
       tasks.push_back({t, is.kind, is.removed, was.duration, was.gap, is.duration, is.gap});
     }

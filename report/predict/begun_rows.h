@@ -33,12 +33,11 @@ struct Noted {
   void Add(const Application& application, const Graph& graph, Applied* applied, bool limits_hold);
 };
 
-// A step that was played elsewhere.
+// A step that was played elsewhere: the graph beside it is only like the one that was.
 struct PlayedStep {
   Duration step;
   std::vector<Duration> periods;  // StepPeriods()
   bool as_recorded = false;       // PlaysAlike() the recorded graph
-  Graph* like = nullptr;          // what was played, but for times
 };
 
 class BegunRows {
@@ -52,7 +51,7 @@ class BegunRows {
     std::vector<CauseJournal> journals = {};
     MemoryTrail trail;
     std::optional<WholeWork> work = {};     // where it is known
-    std::optional<PlayedStep> played = {};  // likewise; `graph` is null then
+    std::optional<PlayedStep> played = {};  // likewise; then times of `graph` are others
 
     Noted noted() { return {left_out, changes, bound, journals, trail}; }
   };

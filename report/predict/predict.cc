@@ -146,7 +146,7 @@ class Predictor {
     const BegunRows::Begun* const begun = told_ != nullptr ? told_ : kept.get();
     GraphCopies::Copy copy = kept ? base_.copies->MakeOf(*kept->graph) : GraphCopies::Copy();
     if (begun == nullptr) copy = base_.copies->Make();
-    Graph& graph = told_ != nullptr ? *(IsPlayed() ? told_->played->like : &*told_->graph) : *copy;
+    Graph& graph = told_ != nullptr ? *told_->graph : *copy;
     Outcome out{std::move(copy), graph};
     if (begun) {
       p_.left_out = begun->left_out, p_.changes = begun->changes, p_.bound = begun->bound;

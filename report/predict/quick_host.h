@@ -34,7 +34,8 @@ class QuickHost {
 
  private:
   const Graph& recorded_;
-  std::vector<int64_t> less_;  // sums of what the recorded host takes less
+  std::vector<int64_t> less_;          // sums of what the recorded host takes less
+  std::vector<StepBatch::Longer> of_;  // the same by task; nothing of those that are no host's
   std::optional<Duration> step_;
 };
 

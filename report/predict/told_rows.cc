@@ -1,6 +1,7 @@
 #include "report/predict/told_rows.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -210,7 +211,9 @@ bool ToldRows::PlayAll(EndColumns columns) {
   const Replays::Lent batch = recorded_.replays.Batch(graph);
   if (batch == nullptr) return false;
   columns_ = std::move(columns);
-  for (TaskId t : columns_.tasks()) {
+  const std::vector<TaskId> tasks = columns_.tasks();
+  tasks_played_.reserve(tasks.size());
+  for (TaskId t : tasks) {
     const Task &was = recorded_.graph.task(t), &is = graph.task(t);
     if (is.removed) continue;
     tasks_played_.push_back({t, is.kind, {was.duration, was.gap}, {is.duration, is.gap}});
@@ -230,6 +233,7 @@ bool ToldRows::PlayAll(EndColumns columns) {
     all = PlayEight(first, *batch);
   }
   batch->Reset();
+  lead_.graph.reset();
   return all;
 }
 
@@ -251,33 +255,37 @@ namespace {
 using Eight = TimeColumns::Eight;
 static_assert(TimeColumns::kTogether == StepBatch::kWidth);
 
-// What eight rows are against others, as far as `of` has them: all bits set.
-struct AgainstOthers {
-  Eight of = {};
-  Eight longer = {};     // than the first, all tasks together
-  Eight other = {};      // not 0: than the recorded graph
-  int64_t smallest = 0;  // below 0: some time is
+// Eight numbers that one instruction of the processor works on, or a few.
+using Numbers [[gnu::vector_size(sizeof(Eight))]] = int64_t;
 
-  // Of one time of a task, in all of them; `sums`: what it is part of.
+// What eight rows are against others.
+struct AgainstOthers {
+  Numbers of = {};        // those that are asked about: all bits set
+  Numbers longer = {};    // than the first, all tasks together
+  Numbers other = {};     // not 0: than the recorded graph
+  Numbers negative = {};  // below 0: some time is
+  int64_t all_other = 0;  // not 0: all rows are other than the recorded graph
+
+  // One time of a task; `sums`: what it is part of.
   void Add(const Eight& times, Duration recorded, Duration first, int64_t* sums) {
-    for (size_t s = 0; s < of.size(); ++s) {
-      const int64_t by = (times[s] - first.ns) & of[s];
-      sums[s] += by;
-      longer[s] += by;
-      other[s] |= times[s] ^ recorded.ns;
-      smallest |= times[s] & of[s];
-    }
+    Numbers time, sum;
+    std::memcpy(&time, times.data(), sizeof(time));
+    std::memcpy(&sum, sums, sizeof(sum));
+    const Numbers by = (time - first.ns) & of;
+    sum += by, longer += by;
+    other |= time ^ recorded.ns;
+    negative |= time & of;
+    std::memcpy(sums, &sum, sizeof(sum));
   }
-  void AddSame(Duration recorded, Duration first) {
-    for (int64_t& is_other : other) is_other |= first.ns ^ recorded.ns;
-  }
+  // The same in all rows.
+  void AddSame(Duration recorded, Duration first) { all_other |= first.ns ^ recorded.ns; }
 };
 
 }  // namespace
 
 bool ToldRows::PlayEight(size_t first, StepBatch& batch) {
   AgainstOthers rows;
-  for (size_t s = 0; s < rows.of.size() && first + s < width_; ++s) {
+  for (size_t s = 0; s < StepBatch::kWidth && first + s < width_; ++s) {
     rows.of[s] = alone_[first + s] ? 0 : -1;
   }
   batch.Reset();
@@ -293,15 +301,16 @@ bool ToldRows::PlayEight(size_t first, StepBatch& batch) {
     add(columns_.durations, p.task, p.recorded.duration, p.first.duration, sums.duration);
     add(columns_.gaps, p.task, p.recorded.gap, p.first.gap, sums.gap);
   }
-  if (rows.smallest < 0) return false;
+  for (size_t s = 0; s < StepBatch::kWidth; ++s) {
+    if (rows.negative[s] < 0) return false;
+  }
   batch.Run([&](size_t s, Duration step) {
     if (rows.of[s] == 0) return;
     longer_[first + s] = Duration::Ns(rows.longer[s]);
     PlayedStep& row = played_[first + s];
     row.step = step;
     row.periods.assign(batch.periods().begin(), batch.periods().end());
-    row.as_recorded &= rows.other[s] == 0;
-    row.like = &*lead_.graph;
+    row.as_recorded &= (rows.other[s] | rows.all_other) == 0;
   });
   return true;
 }
@@ -346,6 +355,7 @@ ToldRows::Row ToldRows::Take(size_t row) {
     spare = std::make_unique<BegunRows::Begun>(BegunRows::Begun{
         std::move(graph), lead_.left_out, lead_.changes, lead_.bound, lead_.journals, lead_.trail});
   }
+  if (spare->graph == nullptr) spare->graph = recorded_.copies.Make();
   for (const Told& told : tasks_) {
     const Times& times = times_[told.times + row];
     spare->graph->SetDuration(TaskId(told.at), times.duration);
@@ -373,7 +383,6 @@ ToldRows::Row ToldRows::TakeGraph(size_t row) {
     const Duration gap = columns_.gaps.Of(row, p.task, p.first.gap);
     tasks.push_back({p.task, p.kind, false, p.recorded.duration, p.recorded.gap, duration, gap});
   }
-  taken->graph = recorded_.copies.Make();
   Retime(*taken->graph, std::move(tasks));
   return taken;
 }

@@ -99,7 +99,7 @@ class ToldRows {
   // By row.
   std::vector<bool> alone_;
   std::vector<Duration> longer_;  // than the first one, all tasks together
-  BegunRows::Begun lead_;         // the first row
+  BegunRows::Begun lead_;         // the first row; without a graph where all were played
   size_t first_behind_ = 0;       // the first journal of an application behind the one that differs
   std::vector<Told> edits_, tasks_;  // the edits by journal, in order
   std::vector<Times> times_;

@@ -12,9 +12,11 @@ namespace {
 // Of some tasks, where they have columns or ends have factors of their own.
 class ScaleColumns {
  public:
-  ScaleColumns(TimeColumns* columns, double factor, std::span<const double> at_ends)
+  ScaleColumns(TimeColumns* columns, size_t tasks, double factor, std::span<const double> at_ends)
       : columns_(columns), factor_(factor) {
-    if (!at_ends.empty()) by_ = columns->Add(at_ends);
+    if (at_ends.empty()) return;
+    by_ = columns->Add(at_ends);
+    columns->Reserve(tasks);
   }
   // `now`: what all ends have that have no column yet.
   void Of(TaskId t, Duration now) {
@@ -39,7 +41,8 @@ void Editor::Scale(std::span<const TaskId> tasks, double factor, std::span<const
   if (notes_ == EditNotes::kKept && tasks.size() > edits_.size()) {
     edits_.reserve(edits_.size() + tasks.size());
   }
-  ScaleColumns columns(ends_ != nullptr ? &ends_->durations : nullptr, factor, at_ends);
+  ScaleColumns columns(ends_ != nullptr ? &ends_->durations : nullptr, tasks.size(), factor,
+                       at_ends);
   for (TaskId t : tasks) {
     const Task& task = graph_.task(t);
     const Duration after = task.duration.Scaled(factor), change = after - task.duration;
@@ -52,7 +55,7 @@ void Editor::Scale(std::span<const TaskId> tasks, double factor, std::span<const
 
 void Editor::ScaleGaps(std::span<const TaskId> tasks, double factor,
                        std::span<const double> at_ends) {
-  ScaleColumns columns(ends_ != nullptr ? &ends_->gaps : nullptr, factor, at_ends);
+  ScaleColumns columns(ends_ != nullptr ? &ends_->gaps : nullptr, tasks.size(), factor, at_ends);
   for (TaskId t : tasks) {
     const Duration gap = graph_.task(t).gap;
     const bool any = gap > Duration{};

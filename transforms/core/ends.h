@@ -37,6 +37,7 @@ class TimeColumns {
   using Factors = uint32_t;
   Factors Add(std::span<const double> factors);  // one for each end, none below 0
   void Scale(TaskId t, Duration now, Factors by);
+  void Reserve(size_t tasks) { rows_.reserve(rows_.size() + tasks); }  // that will be scaled
   // The same by one factor, of what has other times already.
   void Scale(TaskId t, double factor);
   void Forget(TaskId t) {
