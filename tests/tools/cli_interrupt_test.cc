@@ -122,6 +122,13 @@ TEST_F(Interrupts, WhatIfLeavesTheScenariosThatAreDoneAndNamesTheRest) {
                                 " of 20,003 scenarios are not done = effect"));
 }
 
+TEST_F(Interrupts, AnAnswerWithoutItsLastScenarioIsNotCompared) {
+  EXPECT_EQ(InterruptedAt("predicting 3 of", ManyScenarios(), {"-o", Path("w.json")}), 130);
+  const CliResult r = Run("diff " + Path("w.json") + " " + Path("w.json"));
+  EXPECT_EQ(r.exit, 3);
+  EXPECT_THAT(OneLine(r.err), HasSubstr("= why: it was interrupted before its last scenario"));
+}
+
 TEST_F(Interrupts, WhatIfNamesWhatIsNotDoneInEachFormat) {
   EXPECT_EQ(InterruptedAt("predicting 3 of", ManyScenarios(), {"--format", "csv"}), 130);
   EXPECT_THAT(ReadAll(Path("out")), HasSubstr(",step_ns,"));
