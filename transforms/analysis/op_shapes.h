@@ -19,6 +19,8 @@ class SharedDims {
   SharedDims() = default;
   explicit SharedDims(std::vector<Dims> dims)
       : all_(std::make_shared<const std::vector<Dims>>(std::move(dims))) {}
+  // They are a list, in all but who holds it.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   operator const std::vector<Dims>&() const { return all(); }
   size_t size() const { return all().size(); }
   bool empty() const { return all().empty(); }
