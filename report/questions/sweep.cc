@@ -409,9 +409,9 @@ PlayedRow SweepRunner::Play(size_t index, const std::vector<Application>& scenar
 }
 
 size_t SweepRunner::most_told(std::span<const Application> scenario) const {
-  constexpr size_t kTimes = 2'000'000, kMost = 64;
+  constexpr size_t kTimes = 2'000'000, kMost = 64, kMostScaled = 128;
   // Scaled once, times of all rows are a factor each.
-  if (scenario.size() == 1) return kMost;
+  if (scenario.size() == 1) return kMostScaled;
   return std::min(kTimes / std::max<size_t>(impl_->base.graph->size(), 1), kMost);
 }
 
