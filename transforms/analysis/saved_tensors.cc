@@ -1,5 +1,6 @@
 #include "transforms/analysis/saved_tensors.h"
 
+#include "base/text.h"
 #include "graph/scopes.h"
 #include "transforms/analysis/data_flow.h"
 
