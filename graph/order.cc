@@ -11,6 +11,7 @@
 
 #include "graph/edges_into.h"
 #include "graph/large_pages.h"
+#include "graph/order_by_place.h"
 
 namespace daydream {
 namespace {
@@ -284,6 +285,7 @@ std::vector<TaskId> OrderInTime(const Graph& g) {
 }
 
 std::vector<TaskId> OrderInTime(const Graph& g, absl::FunctionRef<bool(const Task&)> wanted) {
+  if (auto order = OrderByPlace(g, wanted)) return *std::move(order);
   return LaneMerge(g).Run(wanted);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graph/order.h"
+#include "graph/order_by_place.h"
 #include "graph/text.h"
 #include "graph/times_of_tasks.h"
 #include "tests/graph/random_graph.h"
@@ -275,21 +276,31 @@ std::vector<TaskId> SlowOrderInTime(const Graph& g) {
 }
 
 TEST(OrderInTime, TakesTheEarliestOfWhatWaitsForNothing) {
-  size_t left_out = 0;
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  size_t left_out = 0, by_place = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Graph g = RandomGraph(seed, {.tasks = 30, .priority_lanes = seed % 3 == 0 ? 1u : 0u});
     std::mt19937_64 random(seed);
+    const uint64_t latest = seed % 5 == 0 ? 1000 : seed % 5 == 1 ? 3 : 20;
     for (size_t i = 0; i < g.size(); ++i) {
-      g.mutable_task(TaskId(i)).recorded_start = Instant::AtNs(static_cast<int64_t>(random() % 20));
+      g.mutable_task(TaskId(i)).recorded_start =
+          Instant::AtNs(static_cast<int64_t>(random() % latest));
       g.mutable_task(TaskId(i)).step = static_cast<uint16_t>(random() % 2);
     }
     if (seed % 4 == 0) g.AddEdge({.from = TaskId(random() % g.size()), .to = TaskId(3)});
     const std::vector<TaskId> order = SlowOrderInTime(g);
     EXPECT_EQ(OrderInTime(g), order);
     left_out += order.size() < g.size();
+    const auto is_wanted = [](const Task& t) { return !t.removed && t.lane.index() > 0; };
+    std::vector<TaskId> wanted = order;
+    std::erase_if(wanted, [&](TaskId t) { return !is_wanted(g.task(t)); });
+    EXPECT_EQ(OrderInTime(g, is_wanted), wanted);
+    const auto quickly = OrderByPlace(g, is_wanted);
+    by_place += quickly.has_value();
+    EXPECT_EQ(quickly.value_or(wanted), wanted);
   }
   EXPECT_GT(left_out, 10u);
+  EXPECT_GT(by_place, 150u);
 }
 
 TEST(FindCycle, IsEmptyWithoutOne) {

@@ -43,12 +43,8 @@ struct CopiesInOrder {
 };
 
 CopiesInOrder FindCopiesInOrder(const Graph& graph) {
-  CopiesInOrder found;
-  for (TaskId t : OrderInTime(graph)) {
-    const Task& task = graph.task(t);
-    if (task.kind == TaskKind::kMemcpy && !task.removed) found.copies.push_back(t);
-  }
-  return found;
+  return {OrderInTime(
+      graph, [](const Task& task) { return task.kind == TaskKind::kMemcpy && !task.removed; })};
 }
 
 struct PageableCopy {
