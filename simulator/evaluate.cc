@@ -152,6 +152,15 @@ bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instan
   return LaneRuns(tasks, start.data(), end.data()).Run();
 }
 
+bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instant> end,
+                  TasksOfSteps& steps) {
+  DD_CHECK(start.size() == graph.size() && end.size() == graph.size());
+  const AllTasks tasks(graph);
+  return LaneRuns(tasks, start.data(), end.data()).Run([&](uint32_t t) {
+    steps.Add(StepMarkOf(graph.task(TaskId(t))), start[t], end[t]);
+  });
+}
+
 bool EvaluateOnce(const Graph& graph, std::span<const Duration> duration,
                   std::span<const Duration> gap, std::span<const Edge> edges,
                   std::span<Instant> start, std::span<Instant> end) {

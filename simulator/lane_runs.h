@@ -55,6 +55,11 @@ class LaneRuns {
 
   // False where some tasks wait for themselves. Another time, lanes go on from where they were.
   bool Run() {
+    return Run([](uint32_t) {});
+  }
+  // `played(task)`: of each, once its start and end are known.
+  template <class Played>
+  bool Run(const Played& played) {
     done_ = 0;
     std::fill(waiting_.begin(), waiting_.end(), kNoLane);
     std::fill_n(end_, view_.size(), Instant::AtNs(kMissing));
@@ -67,7 +72,7 @@ class LaneRuns {
     while (!open_.empty()) {
       const uint32_t lane = open_.back();
       open_.pop_back();
-      Follow(lane);
+      Follow(lane, played);
     }
     return done_ == view_.size();
   }
@@ -93,7 +98,8 @@ class LaneRuns {
     at.until = kNever;
   }
 
-  void Follow(uint32_t lane) {
+  template <class Played>
+  void Follow(uint32_t lane, const Played& played) {
     At& at = at_[lane];
     while (true) {
       const uint32_t i = at.task;
@@ -115,6 +121,7 @@ class LaneRuns {
       end_[i].ns = at.until;
       at.lane.bound[0] = std::max(at.lane.bound[0], at.until + at.work.gap);
       at.lane.bound[1] = at.begin;
+      played(i);
       ++done_;
       for (uint32_t other = waiting_[i]; other != kNoLane; other = at_[other].next_waiting) {
         open_.push_back(other);

@@ -23,6 +23,11 @@ namespace daydream {
 // its host (graph/host_lead.h), so that the next one would not be like it. O(steps).
 std::optional<size_t> LoneStepOf(const Graph& graph);
 
+// StepPeriods() of a graph of two steps or more: by the StepExtents() of a replay, and when its
+// tasks start there.
+std::vector<Duration> StepPeriods(const Graph& graph, std::span<const StepExtent> extents,
+                                  std::span<const Instant> start);
+
 // The steps of `graph` with none that counts but those whose windows say how long they are: without
 // the lone one. O(steps).
 std::vector<GraphStep> StepsBehind(const Graph& graph, size_t lone);

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "graph/edges_into.h"
 #include "graph/graph.h"
+#include "graph/step_windows.h"
 
 namespace daydream {
 
@@ -75,6 +76,9 @@ void Evaluate(const Program& p, std::span<const Duration> duration, std::span<co
 // False where some tasks wait for themselves. `start` and `end` hold an entry for each task.
 // REQUIRES: lanes of fixed order.
 bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instant> end);
+// Tells `steps` all tasks, too.
+bool EvaluateOnce(const Graph& graph, std::span<Instant> start, std::span<Instant> end,
+                  TasksOfSteps& steps);
 // The same with these numbers, by TaskId, and the lags of `edges`: those of the graph.
 bool EvaluateOnce(const Graph& graph, std::span<const Duration> duration,
                   std::span<const Duration> gap, std::span<const Edge> edges,

@@ -8,7 +8,9 @@
 #include "graph/facts.h"
 #include "graph/large_pages.h"
 #include "graph/order.h"
+#include "graph/step_windows.h"
 #include "simulator/blockers.h"
+#include "simulator/lone_step.h"
 #include "simulator/program.h"
 #include "simulator/schedule.h"
 
@@ -125,11 +127,16 @@ std::vector<TaskId> LaneByLane(const Graph& graph) {
   return order;
 }
 
-// A graph without a wiring is not played again by who asks for this.
-absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options) {
+// A graph without a wiring is not played again by who asks for this. `steps`: told all tasks; null:
+// nobody asks.
+absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options,
+                                  TasksOfSteps* steps = nullptr) {
   Timeline timeline = EmptyTimeline(graph.size());
-  if (!EvaluateOnce(graph, std::span(timeline.start).first(graph.size()),
-                    std::span(timeline.end).first(graph.size()))) {
+  const auto start = std::span(timeline.start).first(graph.size());
+  const auto end = std::span(timeline.end).first(graph.size());
+  const bool played =
+      steps != nullptr ? EvaluateOnce(graph, start, end, *steps) : EvaluateOnce(graph, start, end);
+  if (!played) {
     const absl::Status cycle = EvaluationOrder(graph).status();  // which names its tasks
     DD_CHECK(!cycle.ok());                                       // both know of the same edges
     return cycle;
@@ -137,6 +144,11 @@ absl::StatusOr<Timeline> PlayOnce(const Graph& graph, SimulateOptions options) {
   Finish(timeline);
   if (options.blockers) FindBlockers(graph, LaneByLane(graph), timeline);
   return timeline;
+}
+
+bool MayReorder(const Graph& graph) {
+  return std::ranges::any_of(graph.lanes(),
+                             [](const GraphLane& lane) { return lane.order != LaneOrder::kFixed; });
 }
 
 }  // namespace
@@ -153,13 +165,25 @@ std::optional<Timeline> PlayOnceWith(const Graph& graph, std::span<const Duratio
 }
 
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {
-  for (const GraphLane& lane : graph.lanes()) {
-    if (lane.order != LaneOrder::kFixed)
-      return Schedule(graph, {.blockers = options.blockers || options.path});
-  }
+  if (MayReorder(graph)) return Schedule(graph, {.blockers = options.blockers || options.path});
   if (graph.wiring() == 0 || options.once) return PlayOnce(graph, options);
   DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Of(graph));
   return plan.Run(graph, options);
+}
+
+absl::StatusOr<PlayedSteps> PlaySteps(const Graph& graph) {
+  PlayedSteps played;
+  if (graph.wiring() != 0 || graph.steps().size() <= 1 || MayReorder(graph)) {
+    DD_ASSIGN_OR_RETURN(played.timeline, Simulate(graph));
+    played.periods = StepPeriods(graph, played.timeline);
+    return played;
+  }
+  TasksOfSteps tasks(graph);
+  DD_ASSIGN_OR_RETURN(played.timeline, PlayOnce(graph, {}, &tasks));
+  const Timeline& at = played.timeline;
+  played.periods =
+      StepPeriods(graph, StepExtents(graph, std::move(tasks), nullptr, at.start, at.end), at.start);
+  return played;
 }
 
 }  // namespace daydream

@@ -80,7 +80,13 @@ Duration WholeLength(const Timeline& timeline);
 // lone step its cycle (simulator/lone_step.h), which takes about four replays of it more. For a
 // graph with one step one entry: its whole length from the first start to the last end.
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
-// The same with all steps by their windows: no cycle, of a graph that is played with others.
+// Simulate() and StepPeriods() of what that gives, in less than both take one after the other.
+struct PlayedSteps {
+  Timeline timeline;
+  std::vector<Duration> periods;
+};
+absl::StatusOr<PlayedSteps> PlaySteps(const Graph& graph);
+// StepPeriods() with all steps by their windows: no cycle, of a graph that is played with others.
 std::vector<Duration> StepPeriodsBeside(const Graph& graph, const Timeline& timeline);
 
 // Longer by what a step used up of the lead, but no longer than the host takes when streams take no
@@ -91,6 +97,7 @@ void AddUsedUp(std::span<const GraphStep> steps, Duration used_up,
 // Mean period over the measured steps: "the step time" everywhere in daydream, what a stopwatch
 // would show (docs/decisions/004-step-time-is-the-gpu-period.md).
 Duration StepTime(const Graph& graph, const Timeline& timeline);
+Duration StepTime(const Graph& graph, std::span<const Duration> periods);
 Duration MeanOf(std::span<const Duration> durations);  // 0 of none
 // The same from the periods of at least two steps.
 Duration StepTimeOf(std::span<const GraphStep> steps, std::span<const Duration> periods);

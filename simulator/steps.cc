@@ -44,14 +44,14 @@ bool AnyCounts(std::span<const GraphStep> steps) {
 
 // With what is used up of a lead in those of `steps`, the graph's own or fewer, that count.
 std::vector<Duration> PeriodsOf(const Graph& graph, std::span<const GraphStep> steps,
-                                const Timeline& timeline) {
-  const std::vector<StepExtent> extents = StepExtents(graph, timeline.start, timeline.end);
+                                std::span<const StepExtent> extents,
+                                std::span<const Instant> start) {
   std::vector<Duration> periods = PeriodsOf(extents);
   const auto lead = AnyCounts(steps) ? HostLead::Of(graph) : std::nullopt;
   if (!lead.has_value()) return periods;
   HostLead::Starts starts;
   for (size_t i = 0; i < starts.size() && !lead->one_step(); ++i) {
-    starts[i] = timeline.start[lead->tasks()[i].index()];
+    starts[i] = start[lead->tasks()[i].index()];
   }
   const Duration used_up = lead->UsedUp(starts, extents, StepTimeOf(steps, periods));
   AddUsedUp(
@@ -66,19 +66,26 @@ struct LoneCycle {
 
 }  // namespace
 
-std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
+std::vector<Duration> StepPeriods(const Graph& graph, std::span<const StepExtent> extents,
+                                  std::span<const Instant> start) {
   const std::optional<size_t> lone = LoneStepOf(graph);
-  if (!lone.has_value()) return StepPeriodsBeside(graph, timeline);
-  std::vector<Duration> periods = PeriodsOf(graph, StepsBehind(graph, *lone), timeline);
+  if (!lone.has_value()) return PeriodsOf(graph, graph.steps(), extents, start);
+  std::vector<Duration> periods = PeriodsOf(graph, StepsBehind(graph, *lone), extents, start);
   // That of the recorded graph is asked for more than once.
   const auto cycle = FactOf<LoneCycle>(graph, [&] { return LoneCycle{CycleOfLone(graph, *lone)}; });
   if (cycle->length.has_value()) periods[*lone - 1] = *cycle->length;
   return periods;
 }
 
+std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
+  if (graph.steps().size() <= 1) return {WholeLength(timeline)};
+  return StepPeriods(graph, StepExtents(graph, timeline.start, timeline.end), timeline.start);
+}
+
 std::vector<Duration> StepPeriodsBeside(const Graph& graph, const Timeline& timeline) {
   if (graph.steps().size() <= 1) return {WholeLength(timeline)};
-  return PeriodsOf(graph, graph.steps(), timeline);
+  return PeriodsOf(graph, graph.steps(), StepExtents(graph, timeline.start, timeline.end),
+                   timeline.start);
 }
 
 void AddUsedUp(std::span<const GraphStep> steps, Duration used_up,
@@ -91,7 +98,10 @@ void AddUsedUp(std::span<const GraphStep> steps, Duration used_up,
 }
 
 Duration StepTime(const Graph& graph, const Timeline& timeline) {
-  const std::vector<Duration> periods = StepPeriods(graph, timeline);
+  return StepTime(graph, StepPeriods(graph, timeline));
+}
+
+Duration StepTime(const Graph& graph, std::span<const Duration> periods) {
   if (graph.steps().size() <= 1) return periods.front();
   return StepTimeOf(graph.steps(), periods);
 }

@@ -211,11 +211,12 @@ class Predictor {
   // The step as played; without a timeline where nobody needs it.
   absl::Status FindStep(Outcome& out) {
     const Graph& graph = out.graph;
-    if (IsPlayed()) {
-      p_.step = point_ = told_->played->step;
-      p_.steps = CountedPeriods(graph, std::vector(told_->played->periods));
+    const auto tell = [&](Duration step, std::vector<Duration> periods) {
+      p_.step = point_ = step;
+      p_.steps = CountedPeriods(graph, std::move(periods));
       return absl::OkStatus();
-    }
+    };
+    if (IsPlayed()) return tell(told_->played->step, told_->played->periods);
     const bool quick = !wanted_.Path(p_.steps) && !options_.kernel_time;
     // The step may be all that is asked: then no plan pays.
     const bool once = quick && out.own != nullptr && (options_.least_saved || !options_.intervals);
@@ -223,24 +224,25 @@ class Predictor {
     if (options_.row && out.own != nullptr) {
       auto played = base_.shapes->Play(graph);
       if (played.has_value()) out.shape = std::move(played->shape);
-      if (played.has_value() && once && wanted_.brief()) {
-        p_.step = point_ = played->step;
-        p_.steps = CountedPeriods(graph, std::move(played->periods));
-        return absl::OkStatus();
-      }
+      if (played.has_value() && once && wanted_.brief())
+        return tell(played->step, std::move(played->periods));
     }
     if (const Replays::Lent batch = quick && !once ? out.replays->Batch(graph) : nullptr) {
-      p_.step = point_ = batch->StepWith({});
-      p_.steps = CountedPeriods(graph, {batch->periods().begin(), batch->periods().end()});
+      const Duration step = batch->StepWith({});
       windows_.assign(batch->windows().begin(), batch->windows().end());
-      return absl::OkStatus();
+      return tell(step, {batch->periods().begin(), batch->periods().end()});
     }
-    auto timeline =
-        once ? Simulate(graph)
-             : out.Replay(graph, {.path = wanted_.Path(p_.steps) && !options_.least_saved});
-    if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
-    out.timeline = *std::move(timeline);
-    p_.steps = TimesOf(graph, out.timeline, options_);
+    if (once) {
+      auto played = PlaySteps(graph);
+      if (!played.ok()) return ErrorOf(p_.name, played.status());
+      out.timeline = std::move(played->timeline);
+      p_.steps = CountedPeriods(graph, std::move(played->periods));
+    } else {
+      auto timeline = out.Replay(graph, {.path = wanted_.Path(p_.steps) && !options_.least_saved});
+      if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
+      out.timeline = *std::move(timeline);
+      p_.steps = TimesOf(graph, out.timeline, options_);
+    }
     p_.step = point_ = TimeOf(graph, p_.steps, options_);
     p_.window = WholeLength(out.timeline);
     return absl::OkStatus();
@@ -283,7 +285,6 @@ class Predictor {
   bool AnyBound() const {
     return std::ranges::any_of(scenario_, [](const auto& a) { return a.transform->bound; });
   }
-
   bool TellsWhy() const { return options_.explain && options_.why && !p_.bound; }
 
   void Attribute(const Outcome& out) {
@@ -430,9 +431,9 @@ class Predictor {
     if (batch != nullptr) {
       if (const std::optional<Duration> step = batch->StepOf(**graph)) return step;
     }
-    auto timeline = out.Replay(**graph);
-    if (!timeline.ok()) return std::nullopt;
-    return TimeOf(**graph, *timeline, options_);
+    const auto played = PlaySteps(**graph);
+    if (!played.ok()) return std::nullopt;
+    return options_.kernel_time ? KernelTime(**graph) : StepTime(**graph, played->periods);
   }
 
   // Those that have columns.

@@ -53,10 +53,10 @@ class TriedSteps : public TriedProgram {
     if (applied.idle != nullptr) {
       return {{}, fmt::format("the others leave {} nothing to do", applied.idle->name)};
     }
-    auto timeline = Simulate(*applied.graph);
-    if (!timeline.ok()) return {{}, DiagnosticOf(timeline.status()).what};
+    const auto played = PlaySteps(*applied.graph);
+    if (!played.ok()) return {{}, DiagnosticOf(played.status()).what};
     const bool whole = !advise_.per_example || !(applied.samples > 0);
-    return {StepTime(*applied.graph, *timeline).Scaled(whole ? 1 : 1 / applied.samples), ""};
+    return {StepTime(*applied.graph, played->periods).Scaled(whole ? 1 : 1 / applied.samples), ""};
   }
 
   const Baseline& base_;

@@ -71,6 +71,26 @@ TEST(Differential, BlockersDoNotChangeTheTimeline) {
   }
 }
 
+TEST(Differential, StepsPlayedAtOnceAreThoseOfTheTimeline) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Graph g = RandomGraph(seed, OptionsFor(seed, seed % 4 == 0 ? 1 : 0));
+    std::mt19937_64 random(seed);
+    for (size_t steps = seed % 5; steps > 0; --steps) {
+      g.AddStep({.label = "step", .measured = random() % 3 > 0});
+    }
+    for (size_t i = 0; i < g.size() && !g.steps().empty(); ++i) {
+      g.mutable_task(TaskId(i)).step = static_cast<uint16_t>(random() % g.steps().size());
+    }
+    const Timeline timeline = *Simulate(g);
+    const auto played = PlaySteps(g);
+    ASSERT_TRUE(played.ok()) << played.status();
+    ExpectEqual(played->timeline, timeline);
+    EXPECT_EQ(played->periods, StepPeriods(g, timeline));
+    EXPECT_EQ(StepTime(g, played->periods), StepTime(g, timeline));
+  }
+}
+
 TEST(Differential, PlanFollowsChangedNumbers) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
