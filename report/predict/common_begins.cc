@@ -27,21 +27,21 @@ CommonBegins::CommonBegins(size_t tasks, GraphCopies& copies)
     : copies_(copies), most_(kKeptTasks / std::max<size_t>(tasks, 1)) {}
 
 void CommonBegins::ApplyNext(const Application& next, Begun& begun) {
-  Applied& so_far = begun.applied;
-  if (!so_far.status.ok()) return;
-  auto applied = daydream::Apply(next, *so_far.graph, nullptr, EditNotes::kNone);
+  if (!begun.status.ok()) return;
+  auto applied = daydream::Apply(next, *begun.graph, nullptr, EditNotes::kNone);
   if (applied.ok()) {
-    so_far.samples *= applied->changes.samples;
+    begun.samples *= applied->changes.samples;
     ++begun.changed;
   } else if (DiagnosticOf(applied.status()).code == "E0601") {
-    so_far.idle = next.transform;
+    begun.idle = next.transform;
     begun.nothing = applied.status();
   } else {
-    so_far.status = applied.status();
+    begun.status = applied.status();
   }
 }
 
-std::shared_ptr<CommonBegins::Kept> CommonBegins::Keep(std::span<const Application> list) {
+std::shared_ptr<CommonBegins::Kept> CommonBegins::Keep(std::span<const Application> list,
+                                                       bool begins) {
   std::string key = KeyOf(list);
   std::lock_guard lock(mutex_);
   const auto known = places_.find(key);
@@ -57,38 +57,55 @@ std::shared_ptr<CommonBegins::Kept> CommonBegins::Keep(std::span<const Applicati
     places_.erase(ages_.back().first);
     ages_.pop_back();
   }
-  ages_.emplace_front(key, std::make_shared<Kept>());
-  places_[std::move(key)] = ages_.begin();
-  return ages_.front().second;
+  const auto at =
+      ages_.emplace(begins ? ages_.begin() : ages_.end(), key, std::make_shared<Kept>());
+  places_[std::move(key)] = at;
+  return at->second;
+}
+
+CommonBegins::Begun CommonBegins::Make(std::span<const Application> list) {
+  Begun begun = Copy(list.first(list.size() - 1));
+  ApplyNext(list.back(), begun);
+  return begun;
+}
+
+const CommonBegins::Begun& CommonBegins::GraphOf(Kept& kept, std::span<const Application> list) {
+  std::lock_guard lock(kept.mutex);
+  if (!kept.made) {
+    kept.begun = Make(list);
+    kept.begun.graph->ShareFacts(std::make_shared<GraphFacts>());
+    kept.made = true;
+  }
+  return kept.begun;
 }
 
 CommonBegins::Begun CommonBegins::Copy(std::span<const Application> list) {
-  if (list.empty()) return {.applied = {.graph = copies_.Make()}};
-  if (list.size() > most_) {
-    Begun begun = Copy(list.first(list.size() - 1));
-    ApplyNext(list.back(), begun);
-    return begun;
-  }
-  const std::shared_ptr<Kept> kept = Keep(list);
-  std::lock_guard lock(kept->mutex);
-  if (!kept->made) {
-    kept->begun = Copy(list.first(list.size() - 1));
-    ApplyNext(list.back(), kept->begun);
-    kept->begun.applied.graph->ShareFacts(std::make_shared<GraphFacts>());
-    kept->made = true;
-  }
-  const Applied& from = kept->begun.applied;
-  return {.applied = {copies_.MakeOf(*from.graph), from.status, from.samples, from.idle},
-          .changed = kept->begun.changed,
-          .nothing = kept->begun.nothing};
+  if (list.empty()) return {.graph = copies_.Make()};
+  if (list.size() > most_) return Make(list);
+  const std::shared_ptr<Kept> kept = Keep(list, /*begins=*/true);
+  const Begun& from = GraphOf(*kept, list);
+  return {.graph = copies_.MakeOf(*from.graph),
+          .status = from.status,
+          .samples = from.samples,
+          .idle = from.idle,
+          .changed = from.changed,
+          .nothing = from.nothing};
 }
 
 CommonBegins::Applied CommonBegins::Apply(std::span<const Application> list) {
-  if (list.empty()) return {.graph = copies_.Make()};
-  Begun begun = Copy(list.first(list.size() - 1));
-  ApplyNext(list.back(), begun);
-  if (begun.applied.status.ok() && begun.changed == 0) begun.applied.status = begun.nothing;
-  return std::move(begun.applied);
+  if (list.empty()) return {.graph = std::shared_ptr<const Graph>(copies_.Make())};
+  std::shared_ptr<Kept> kept;
+  if (list.size() <= most_) {
+    kept = Keep(list, /*begins=*/false);
+  } else {
+    kept = std::make_shared<Kept>();
+  }
+  const Begun& begun = GraphOf(*kept, list);
+  const bool nothing = begun.status.ok() && begun.changed == 0;
+  return {.graph = std::shared_ptr<const Graph>(kept, begun.graph.get()),
+          .status = nothing ? begun.nothing : begun.status,
+          .samples = begun.samples,
+          .idle = begun.idle};
 }
 
 void CommonBegins::Forget() {

@@ -17,9 +17,9 @@ namespace daydream {
 
 class CommonBegins {
  public:
-  // A list applied, or its first part.
+  // A list applied.
   struct Applied {
-    GraphCopies::Copy graph = {};
+    std::shared_ptr<const Graph> graph = {};
     absl::Status status = {};         // as ApplyAll() has it, without what is told of edits
     double samples = 1;               // that a step handles, for each that it handled before
     const Transform* idle = nullptr;  // the last one that found nothing to change
@@ -28,16 +28,19 @@ class CommonBegins {
   // `tasks`: of the graph. Keeps a reference to `copies`.
   CommonBegins(size_t tasks, GraphCopies& copies);
 
-  // The graph after all of this list. The graphs between stay for later lists, those that were
-  // asked for last, as many as have a million tasks in all. May be called from several threads:
-  // who wants what another one is applying waits for it.
+  // The graph after all of this list. It and the graphs between stay for later lists, those between
+  // that were asked for last before all others, as many as have a million tasks in all. May be
+  // called from several threads: who wants what another one is applying waits for it.
   Applied Apply(std::span<const Application> list);
   // What is kept, whose memory others may use then.
   void Forget();
 
  private:
   struct Begun {
-    Applied applied = {};
+    GraphCopies::Copy graph = {};
+    absl::Status status = {};
+    double samples = 1;
+    const Transform* idle = nullptr;
     size_t changed = 0;         // applications that did something
     absl::Status nothing = {};  // what the last one says that did not
   };
@@ -52,7 +55,12 @@ class CommonBegins {
   static void ApplyNext(const Application& next, Begun& begun);
   // A copy of the graph after this list, and what goes with it.
   Begun Copy(std::span<const Application> list);
-  std::shared_ptr<Kept> Keep(std::span<const Application> list);
+  // The same, where nothing is kept of it.
+  Begun Make(std::span<const Application> list);
+  // `begins`: others go on from it; else it is the next to make place.
+  std::shared_ptr<Kept> Keep(std::span<const Application> list, bool begins);
+  // Its graph, made if nobody has.
+  const Begun& GraphOf(Kept& kept, std::span<const Application> list);
 
   GraphCopies& copies_;
   const size_t most_;  // kept

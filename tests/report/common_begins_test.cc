@@ -10,6 +10,7 @@
 #include "report/predict/what_if.h"
 #include "simulator/simulate.h"
 #include "tests/example_graph.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
 
@@ -74,25 +75,65 @@ TEST(CommonBegins, ListsAreAppliedAsIfAlone) {
   }
 }
 
+// `fuse`, and how often it was applied.
+class CountedFuse {
+ public:
+  CountedFuse() : counted_(*(original_ = FindTransform("fuse"))) {
+    applies_ = 0;
+    counted_.apply = [](const Params& params, Editor& edit) {
+      ++applies_;
+      return original_->apply(params, edit);
+    };
+  }
+  // Lists whose second is it.
+  std::vector<Application> ListOf(const char* spec) const {
+    std::vector<Application> list = *ParseScenario(spec);
+    list[1].transform = &counted_;
+    return list;
+  }
+  int applies() const { return applies_; }
+
+ private:
+  inline static const Transform* original_ = nullptr;
+  inline static int applies_ = 0;
+  Transform counted_;
+};
+
 // Others use the memory then.
 TEST(CommonBegins, WhatIsForgottenIsAppliedOnceMore) {
-  static const Transform* original = nullptr;
-  static int applies = 0;
-  std::vector<Application> list = *ParseScenario("amp,fuse");
-  original = list.front().transform;
-  Transform counted = *original;
-  counted.apply = [](const Params& params, Editor& edit) {
-    ++applies;
-    return original->apply(params, edit);
-  };
-  list.front().transform = &counted;
+  const CountedFuse fuse;
   const BuiltGraph built = Example("launch-bound");
   GraphCopies copies(built.graph);
   CommonBegins begins(built.graph.size(), copies);
   for (const int expected : {1, 1, 2}) {
     if (expected == 2) begins.Forget();
-    ExpectAsAlone(built.graph, *ParseScenario("amp,fuse"), begins.Apply(list));
-    EXPECT_EQ(applies, expected);
+    ExpectAsAlone(built.graph, *ParseScenario("amp,fuse"), begins.Apply(fuse.ListOf("amp,fuse")));
+    EXPECT_EQ(fuse.applies(), expected);
+  }
+}
+
+TEST(CommonBegins, AListThatWasAppliedInFullIsBegunWith) {
+  const CountedFuse fuse;
+  const BuiltGraph built = Example("launch-bound");
+  GraphCopies copies(built.graph);
+  CommonBegins begins(built.graph.size(), copies);
+  for (const char* list : {"amp,fuse", "amp,fuse,graphs", "amp,fuse,aot"}) {
+    SCOPED_TRACE(list);
+    ExpectAsAlone(built.graph, *ParseScenario(list), begins.Apply(fuse.ListOf(list)));
+    EXPECT_EQ(fuse.applies(), 1);
+  }
+}
+
+// Lists in full make place for what others begin with.
+TEST(CommonBegins, ListsThatNoneBeginsWithTakeNoPlaceOfOthers) {
+  const CountedFuse fuse;
+  const BuiltGraph built = Example("launch-bound");
+  GraphCopies copies(built.graph);
+  CommonBegins begins(/*tasks=*/1'000'000 / 3, copies);
+  for (const char* list : {"amp,fuse,graphs", "free-comm", "no-data-wait", "amp,fuse,aot"}) {
+    begins.Apply(std::string_view(list).starts_with("amp") ? fuse.ListOf(list)
+                                                           : *ParseScenario(list));
+    EXPECT_EQ(fuse.applies(), 1) << list;
   }
 }
 
