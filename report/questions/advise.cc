@@ -68,6 +68,8 @@ class Adviser {
   }
 
   Prediction PredictSet(const SetSearch& search, std::span<const size_t> members) const {
+    const size_t row = search.RowsOf(members.first(1)).front();
+    if (members.size() == 1 && row < out_.worth.size()) return out_.worth[row].prediction;
     return program_.Predict(search.ScenarioOf(members), std::nullopt, ToldOfRows());
   }
 
