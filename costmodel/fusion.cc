@@ -18,8 +18,10 @@ double BytesOf(const FusionNode& node, const FusionRules& rules) {
   return rules.element_bytes * moved;
 }
 
-double NodeNs(const DeviceSpec& device, const FusionNode& node, const FusionRules& rules) {
-  return std::max({MemoryNs(device, BytesOf(node, rules)), node.rows_ns, rules.floor_ns});
+// `bytes`: that it moves.
+double NodeNs(const MemoryTimes& memory, double bytes, const FusionNode& node,
+              const FusionRules& rules) {
+  return std::max({memory.Ns(bytes), node.rows_ns, rules.floor_ns});
 }
 
 }  // namespace
@@ -28,11 +30,13 @@ FusionGroup MergeAll(const DeviceSpec& device, std::span<const FusionNode> nodes
                      const FusionRules& rules) {
   FusionGroup group{.begin = 0, .end = nodes.size()};
   if (nodes.empty()) return group;
+  const MemoryTimes memory(device);
   double elements = 0, longest_row = 0, extra_passes = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const FusionNode& node = nodes[i];
-    group.bytes_before += BytesOf(node, rules);
-    group.ns_before += NodeNs(device, node, rules);
+    const double bytes = BytesOf(node, rules);
+    group.bytes_before += bytes;
+    group.ns_before += NodeNs(memory, bytes, node, rules);
     longest_row = std::max(longest_row, node.rows_ns);
     // Rows that are read again and again are so in a merged kernel, too.
     if (node.kind == FusionNode::Kind::kRows) {
@@ -45,9 +49,8 @@ FusionGroup MergeAll(const DeviceSpec& device, std::span<const FusionNode> nodes
   }
   elements += nodes.back().output + extra_passes;
   group.bytes_after = std::min(group.bytes_before, rules.element_bytes * elements);
-  group.ns_after =
-      std::min(group.ns_before,
-               std::max({MemoryNs(device, group.bytes_after), longest_row, rules.floor_ns}));
+  group.ns_after = std::min(group.ns_before,
+                            std::max({memory.Ns(group.bytes_after), longest_row, rules.floor_ns}));
   return group;
 }
 

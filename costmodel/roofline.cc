@@ -56,11 +56,17 @@ double SustainedRooflineNs(const DeviceSpec& device, double flops, double bytes,
                   bytes / (device.SustainedBandwidth() * 1e-9));
 }
 
-double MemoryNs(const DeviceSpec& device, double bytes) {
+MemoryTimes::MemoryTimes(const DeviceSpec& device)
+    : log_fits_(std::log(kL2Share * L2Bytes(device))),
+      bytes_per_ns_(device.SustainedBandwidth() * 1e-9) {}
+
+double MemoryTimes::Ns(double bytes) const {
   bytes = std::max(bytes, 1.0);
-  const double hit = Sigmoid(kL2Slope * (std::log(kL2Share * L2Bytes(device)) - std::log(bytes)));
-  return bytes / (device.SustainedBandwidth() * 1e-9) * (1 - hit + hit / kL2Speed);
+  const double hit = Sigmoid(kL2Slope * (log_fits_ - std::log(bytes)));
+  return bytes / bytes_per_ns_ * (1 - hit + hit / kL2Speed);
 }
+
+double MemoryNs(const DeviceSpec& device, double bytes) { return MemoryTimes(device).Ns(bytes); }
 
 double RowOpNs(const DeviceSpec& device, const RowShape& shape) {
   // Fitted with the constants above. A row costs a fixed number of cycles and some per element;

@@ -30,6 +30,16 @@ double SustainedRooflineNs(const DeviceSpec& device, double flops, double bytes,
 // A memory-bound kernel that moves `bytes`: sustained bandwidth, 2.5 times that for what stays in
 // the L2 cache.
 double MemoryNs(const DeviceSpec& device, double bytes);
+// The same for many sizes on one device.
+class MemoryTimes {
+ public:
+  explicit MemoryTimes(const DeviceSpec& device);
+  double Ns(double bytes) const;
+
+ private:
+  double log_fits_;  // of the bytes up to which half stays in the cache
+  double bytes_per_ns_;
+};
 
 // Softmax or layer norm, forward.
 double RowOpNs(const DeviceSpec& device, const RowShape& shape);

@@ -53,17 +53,15 @@ LaunchCalls::LaunchCalls(const Graph& graph) : lanes_(graph.lanes().size()) {
   for (size_t l = 0; l < lanes_.size(); ++l) {
     if (!launches[l]) continue;
     for (TaskId t = graph.lanes()[l].last; t.valid(); t = graph.task(t).lane_prev) {
-      Take(t, count, lanes_[l]);
+      if (count[t.index()] != 0) Take(t, count, lanes_[l]);
     }
   }
   FillEdges(graph, count);
 }
 
 void LaunchCalls::Take(TaskId t, std::vector<uint32_t>& count, std::vector<Call>& lane) {
-  uint32_t& own = count[t.index()];
-  if (own == 0) return;
   const uint32_t begin = size_;
-  size_ += std::exchange(own, begin);
+  size_ += std::exchange(count[t.index()], begin);
   lane.push_back({t, begin, size_});
 }
 

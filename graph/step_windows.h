@@ -101,7 +101,7 @@ class LaunchCalls {
   std::span<const uint32_t> edges() const { return edges_; }           // places in Graph::edges()
 
  private:
-  // Of a lane, from behind. `count` of those taken becomes where they begin in edges().
+  // Of a lane, from behind, those that launch: `count` of each becomes where it begins in edges().
   void Take(TaskId t, std::vector<uint32_t>& count, std::vector<Call>& lane);
   void FillEdges(const Graph& graph, std::vector<uint32_t>& count);
 

@@ -92,14 +92,21 @@ void Editor::NeedEditsWhereOthers(absl::FunctionRef<bool(const Task&)> decides) 
 
 void Editor::NeedEditsWhere(absl::FunctionRef<bool(const Task&, Duration, Duration)> others) {
   if (ends_ == nullptr) return;
+  std::vector<size_t> asked;  // ends
+  for (size_t e = 0; e < ends_->size(); ++e) {
+    if (!ends_->needs_edits(e)) asked.push_back(e);
+  }
   for (TaskId t : ends_->tasks()) {
     const Task& task = graph_.task(t);
     if (task.removed) continue;
-    for (size_t e = 0; e < ends_->size(); ++e) {
-      if (ends_->needs_edits(e)) continue;
+    std::erase_if(asked, [&](size_t e) {
       const Duration duration = ends_->durations.Of(e, t, task.duration);
-      if (others(task, duration, ends_->gaps.Of(e, t, task.gap))) ends_->NeedEdits(e);
-    }
+      const Duration gap = ends_->gaps.Of(e, t, task.gap);
+      const bool same = duration == task.duration && gap == task.gap;
+      if (same || !others(task, duration, gap)) return false;
+      ends_->NeedEdits(e);
+      return true;
+    });
   }
 }
 

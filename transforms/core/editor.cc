@@ -57,8 +57,7 @@ CauseId Editor::CauseOf(TaskId t) const {
 
 CauseId Editor::OpenCause() { return cause_ == kNoCause ? BeginCause("edited") : cause_; }
 
-void Editor::Touch(TaskId t, Duration duration, Duration gap) {
-  if (!keeps_notes()) return;
+void Editor::Note(TaskId t, Duration duration, Duration gap) {
   OpenCause();
   const bool every = notes_ == EditNotes::kKept || edits_.empty();
   if (!every && graph_.task(edits_.back().task).step == graph_.task(t).step) return;
@@ -75,13 +74,11 @@ void Editor::TouchEdge(const Edge& e) {
   edge_edits_.push_back({.from = e.from, .to = e.to, .rule = e.rule, .cause = OpenCause()});
 }
 
-void Editor::MarkPositions(TaskId t) {
-  const Task& task = graph_.task(t);
-  if (!IsGpu(task.kind)) return;
+void Editor::MarkPositionsOn(LaneId lane) {
   if (moved_positions_.size() < graph_.lanes().size()) {
     moved_positions_.resize(graph_.lanes().size(), false);
   }
-  moved_positions_[task.lane.index()] = true;
+  moved_positions_[lane.index()] = true;
 }
 
 std::vector<TaskId> Editor::Select(const std::function<bool(const Graph&, TaskId)>& wanted) const {
@@ -117,8 +114,8 @@ void Editor::SetHolder(TaskId delay, TaskId holder) {
 
 void Editor::Remove(std::span<const TaskId> tasks) {
   for (TaskId t : tasks) {
+    if (graph_.task(t).removed) continue;
     Task& task = graph_.mutable_task(t);
-    if (task.removed) continue;
     Touch(t, -task.duration, -task.gap);
     task.duration = task.gap = {};
     task.removed = true;

@@ -156,7 +156,8 @@ class Editor {
   // So it has at each end at which a task that `decides`, or the gap of any task, is of another
   // length than here: for transforms that choose their edits by those.
   void NeedEditsWhereOthers(absl::FunctionRef<bool(const Task&)> decides);
-  // The same where `others(task, duration, gap)` of what a task takes there.
+  // The same where `others(task, duration, gap)` of what a task takes there, if that is not what it
+  // takes here.
   void NeedEditsWhere(absl::FunctionRef<bool(const Task&, Duration, Duration)> others);
   // Adds to `sums`, one for each end, by how much `t` and the gap behind it are longer there.
   void AddLongerAtEnds(TaskId t, bool with_gap, std::span<Duration> sums) const;
@@ -252,11 +253,17 @@ class Editor {
     if (ends_ != nullptr) ends_->durations.Forget(t);
   }
   CauseId OpenCause();
-  void Touch(TaskId t, Duration duration, Duration gap);  // changes of both
+  void Touch(TaskId t, Duration duration, Duration gap) {  // changes of both
+    if (keeps_notes()) Note(t, duration, gap);
+  }
+  void Note(TaskId t, Duration duration, Duration gap);
   void MoveGap(TaskId from, TaskId behind);
   static std::vector<bool> FindMet(const Graph& graph);
   void TouchEdge(const Edge& e);
-  void MarkPositions(TaskId t);
+  void MarkPositions(TaskId t) {
+    if (IsGpu(graph_.task(t).kind)) MarkPositionsOn(graph_.task(t).lane);
+  }
+  void MarkPositionsOn(LaneId lane);
   Graph& graph_;
   EndColumns* ends_;
   const EditNotes notes_;

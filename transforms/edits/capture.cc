@@ -100,11 +100,12 @@ class Capture {
     return nodes;
   }
 
+  // Valid until the next call.
   template <class Of>
-  std::vector<Duration> ForEnds(const Of& of) const {
-    std::vector<Duration> times;
-    for (const CaptureOptions& there : at_ends_) times.push_back(of(there));
-    return times;
+  std::span<const Duration> ForEnds(const Of& of) {
+    for_ends_.clear();
+    for (const CaptureOptions& there : at_ends_) for_ends_.push_back(of(there));
+    return for_ends_;
   }
 
   static Duration HostCost(const CaptureOptions& options, size_t nodes) {
@@ -362,6 +363,7 @@ class Capture {
 
   const CaptureOptions options_;
   const std::vector<CaptureOptions> at_ends_;  // of open parameters
+  std::vector<Duration> for_ends_;
   Editor& edit_;
   const std::shared_ptr<const CaptureSegments> found_;
   const CapturableLoop capturable_;

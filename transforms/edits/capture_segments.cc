@@ -49,11 +49,12 @@ class SegmentSearch {
 
   const Graph& graph() const { return edit_.graph(); }
 
-  // What the name of a call tells; a trace has few names, and many calls of each.
+  // What the name of a call tells; a trace has few names, and many calls of each in turn.
   struct CallName {
     bool allocates, waits, launches_graph;
   };
   const CallName& NameOf(const Task& call) {
+    if (last_told_ != nullptr && call.name == last_name_) return *last_told_;
     const auto [told, fresh] = names_.try_emplace(call.name);
     if (fresh) {
       const std::string_view name = graph().Name(call.name);
@@ -62,10 +63,12 @@ class SegmentSearch {
                       .waits = Contains(name, "Synchronize"),
                       .launches_graph = ClassifyCall(name) == CallKind::kGraphLaunch};
     }
+    last_name_ = call.name, last_told_ = &told->second;
     return told->second;
   }
 
-  CaptureBorder BorderAt(TaskId t) {
+  // `of_call`: what it launches, where it is a call.
+  CaptureBorder BorderAt(TaskId t, std::span<const TaskId> of_call) {
     const Task& task = graph().task(t);
     if (loader_.Around(task.scope).valid()) return CaptureBorder::kLoader;
     const bool call = IsHost(task.kind) && task.kind != TaskKind::kHost;
@@ -78,7 +81,7 @@ class SegmentSearch {
     if (task.kind != TaskKind::kCall) return CaptureBorder::kNone;
     if (NameOf(task).waits) return CaptureBorder::kWait;
     if (NameOf(task).launches_graph) return CaptureBorder::kGraph;
-    for (TaskId launched : edit_.LaunchedBy(t)) {
+    for (TaskId launched : of_call) {
       if (graph().task(launched).kind == TaskKind::kCollective) return CaptureBorder::kCollective;
       const CopyDetail* copy = graph().Copy(launched);
       if (graph().task(launched).kind == TaskKind::kMemcpy && copy != nullptr &&
@@ -144,9 +147,11 @@ class SegmentSearch {
         since_.clear(), seen_.clear();
         step = task.step;
       }
-      const CaptureBorder border = BorderAt(t);
+      const bool call = task.kind == TaskKind::kCall;
+      const auto launched = call ? edit_.LaunchedBy(t) : std::span<const TaskId>();
+      const CaptureBorder border = BorderAt(t, launched);
       const bool moves = border != CaptureBorder::kNone && CanMove(border, t);
-      const bool launch = task.kind == TaskKind::kCall && !edit_.LaunchedBy(t).empty();
+      const bool launch = !launched.empty();
       if (border != CaptureBorder::kNone) {
         if (border == CaptureBorder::kAllocation) found_.allocations.insert(t);
         MarkOpsAround(t);
@@ -267,6 +272,8 @@ class SegmentSearch {
   LoaderScopes loader_;
   GpuWaits uses_;
   absl::flat_hash_map<NameId, CallName> names_;
+  NameId last_name_;  // that was asked for
+  const CallName* last_told_ = nullptr;
   CaptureSegment open_;
   std::vector<TaskId> since_, waits_since_;  // host work and waits after the last launch
   std::vector<Quiet> quiet_;                 // by lane

@@ -31,7 +31,7 @@ uint64_t Threads(const KernelDetail* k) {
 }  // namespace
 
 FuseGroups::Known FuseGroups::Look(const Graph& graph) {
-  Known found;
+  Known found(graph.size());
   found.elementwise.resize(graph.size());
   found.kind.assign(graph.size(), KernelClass::kOther);
   found.held.resize(graph.size());
@@ -179,60 +179,58 @@ std::vector<std::vector<TaskId>> FuseGroups::RunsOf(const std::vector<bool>& wan
                  /*any_size=*/true);
 }
 
-std::vector<FusionNode> FuseGroups::NodesOf(const std::vector<TaskId>& run) {
-  std::vector<FusionNode> nodes;
+FuseGroups::ShapedRun FuseGroups::Shape(const std::vector<TaskId>& run) {
+  ShapedRun found{.run = run, .nodes = {}};
   ScopeId last;
   for (TaskId t : run) {
     const OpShape& shape = shapes_.Of(t);
-    if (!shape.known()) return {};
+    if (!shape.known()) return {.run = run, .nodes = {}};
     if (last.valid() && shape.scope == last) continue;  // further kernels of the same op
     last = shape.scope;
-    nodes.push_back(NodeOf(shape, known_->kind[t.index()]));
+    found.nodes.push_back(NodeOf(shape, known_->kind[t.index()]));
   }
-  return nodes;
+  found.dtype = shapes_.Of(run.front()).dtype;
+  return found;
+}
+
+void FuseGroups::LookAt(const std::vector<TaskId>& run) {
+  if (asked_ != nullptr && asked_->run == run) return;
+  asked_ = &known_->shaped.Of(run.front(), [&] { return Shape(run); });
+  if (asked_->run != run) asked_ = &(own_ = Shape(run));
+  spec_ = devices_.Of(run.front());
+  left_.clear();
 }
 
 std::optional<double> FuseGroups::ShareLeft(const std::vector<TaskId>& run, double kept,
                                             Duration floor) {
-  if (run != shaped_.run) {
-    shaped_ = {.run = run, .spec = devices_.Of(run.front()), .nodes = NodesOf(run)};
-    if (!shaped_.nodes.empty()) shaped_.dtype = shapes_.Of(run.front()).dtype;
+  LookAt(run);
+  if (spec_ == nullptr || asked_->nodes.empty()) return std::nullopt;
+  for (const Left& known : left_) {
+    if (known.kept == kept && known.floor == floor) return known.share;
   }
-  if (shaped_.spec == nullptr || shaped_.nodes.empty()) return std::nullopt;
-  const auto [left, first] = shaped_.left.try_emplace({kept, floor});
-  if (!first) return left->second;
-  const FusionGroup group = MergeAll(*shaped_.spec, shaped_.nodes,
-                                     {.element_bytes = DTypeBytes(shaped_.dtype),
+  const FusionGroup group = MergeAll(*spec_, asked_->nodes,
+                                     {.element_bytes = DTypeBytes(asked_->dtype),
                                       .kept = kept,
                                       .floor_ns = static_cast<double>(floor.ns)});
-  if (group.ns_before > 0) left->second = group.ns_after / group.ns_before;
-  return left->second;
-}
-
-std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, double kept,
-                                               Duration floor, const Durations& of) {
-  const std::optional<double> left = ShareLeft(run, kept, floor);
-  if (!left.has_value()) return std::nullopt;
-  Duration measured;
-  for (TaskId t : run) measured += of(t);
-  return std::max(measured.Scaled(*left), std::min(measured, floor));
+  left_.push_back({kept, floor, {}});
+  if (group.ns_before > 0) left_.back().share = group.ns_after / group.ns_before;
+  return left_.back().share;
 }
 
 Duration FuseGroups::TimeOf(const std::vector<TaskId>& run, const RunModel& model,
-                            const Durations& of, bool* shaped) {
+                            std::span<const Duration> times, bool* shaped) {
   Duration total, moving, longest;
   size_t movers = 0;
-  for (TaskId t : run) {
-    const Duration d = of(t);
+  for (const Duration d : times) {
     total += d;
     if (d > model.floor * 2)
       moving += d, ++movers;
     else
       longest = std::max(longest, d);
   }
-  const std::optional<Duration> by_bytes = MergedTime(run, model.kept, model.floor, of);
-  *shaped = by_bytes.has_value();
-  if (by_bytes) return std::min(*by_bytes, total);
+  const std::optional<double> left = ShareLeft(run, model.kept, model.floor);
+  *shaped = left.has_value();
+  if (left) return std::min(std::max(total.Scaled(*left), std::min(total, model.floor)), total);
   const double n = static_cast<double>(std::max<size_t>(movers, 1)), passes = model.passes;
   const double ratio = std::max(passes * n - (2 - model.kept) * (n - 1), 2.0) / (passes * n);
   return std::min(std::max(longest, moving.Scaled(std::min(1.0, ratio))), total);

@@ -1,14 +1,13 @@
 // Which kernels fuse merges.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "graph/row_facts.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/precision.h"
 #include "transforms/core/editor.h"
@@ -61,21 +60,18 @@ class FuseGroups {
   // Runs of kernels for which `wanted` holds, whatever their size.
   std::vector<std::vector<TaskId>> RunsOf(const std::vector<bool>& wanted);
 
-  // The ops of a run as nodes of a fusion; empty when a size is not known.
-  std::vector<FusionNode> NodesOf(const std::vector<TaskId>& run);
-  // Time of the merged kernel: the measured times, in the ratio that the bytes give (`kept`:
-  // FusionRules). Nothing when shapes or the GPU are not known.
-  std::optional<Duration> MergedTime(const std::vector<TaskId>& run, double kept, Duration floor) {
-    return MergedTime(run, kept, floor, Now());
-  }
-  // The same from shapes where they are known, else from times. Never more than now.
+  // Time of the merged kernel: the measured times, in the ratio that the bytes give where shapes
+  // and the GPU are known (`kept`: FusionRules), else from times. Never more than now.
   Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, bool* shaped) {
-    return TimeOf(run, model, Now(), shaped);
+    times_.clear();
+    for (TaskId t : run) times_.push_back(graph_.task(t).duration);
+    return TimeOf(run, model, times_, shaped);
   }
   Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, const EndView& end) {
     bool shaped = false;
-    return TimeOf(
-        run, model, [&](TaskId t) { return end.DurationOf(t); }, &shaped);
+    times_.clear();
+    for (TaskId t : run) times_.push_back(end.DurationOf(t));
+    return TimeOf(run, model, times_, &shaped);
   }
   // Merges a run into one kernel; its launches and the host time of its ops are gone, too.
   // `whole_step`: also host time around ops. `cause` names both ("... merged"). `at_ends`: the time
@@ -99,31 +95,33 @@ class FuseGroups {
   bool InOptimizerStep(TaskId t) const { return InOptimizer(graph_.task(t)); }
 
  private:
+  // What shapes tell of a run.
+  struct ShapedRun {
+    std::vector<TaskId> run;
+    std::vector<FusionNode> nodes;  // its ops; empty: a size is not known
+    DType dtype = {};
+  };
   struct Known {
+    explicit Known(size_t tasks) : shaped(tasks) {}
     std::vector<bool> elementwise;      // by task
     std::vector<KernelClass> kind;      // by task; kOther for all but kernels not fused yet
     std::vector<bool> held, holds;      // by task: other edges than launches come in, go out
     std::vector<bool> waits;            // by task: waits for the GPU
     std::vector<bool> optimizer_scope;  // by scope
     bool has_backward = false;
+    RowFacts<TaskId, ShapedRun> shaped;  // by the first task of a run that was asked for
   };
-  using Durations = std::function<Duration(TaskId)>;  // what kernels take
-  // What shapes tell of a run, and of what remains of its time, by `kept` and the floor: ends of
-  // other parameters ask the same once more.
-  struct ShapedRun {
-    std::vector<TaskId> run;
-    const DeviceSpec* spec = nullptr;
-    std::vector<FusionNode> nodes;  // empty: not known
-    DType dtype = {};
-    std::map<std::pair<double, Duration>, std::optional<double>> left;
+  // What remains of the time of a run with these: ends of other parameters ask the same once more.
+  struct Left {
+    double kept;
+    Duration floor;
+    std::optional<double> share;
   };
-  Durations Now() const {
-    return [this](TaskId t) { return graph_.task(t).duration; };
-  }
-  std::optional<Duration> MergedTime(const std::vector<TaskId>& run, double kept, Duration floor,
-                                     const Durations& of);
-  Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, const Durations& of,
-                  bool* shaped);
+  // `times`: what its kernels take.
+  Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model,
+                  std::span<const Duration> times, bool* shaped);
+  ShapedRun Shape(const std::vector<TaskId>& run);
+  void LookAt(const std::vector<TaskId>& run);
   std::optional<double> ShareLeft(const std::vector<TaskId>& run, double kept, Duration floor);
   static Known Look(const Graph& graph);
   bool InOptimizer(const Task& task) const;
@@ -137,7 +135,12 @@ class FuseGroups {
   OpShapes shapes_;
   KnownDevices devices_;
   std::shared_ptr<const Known> known_;  // of the graph before the edits
-  ShapedRun shaped_;                    // the last that was asked for
+  // The run that was asked for last.
+  const ShapedRun* asked_ = nullptr;
+  ShapedRun own_;  // where it is not one of `known_`
+  const DeviceSpec* spec_ = nullptr;
+  std::vector<Left> left_;
+  std::vector<Duration> times_;
 };
 
 }  // namespace daydream

@@ -154,11 +154,12 @@ class Compile {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
+  // Valid until the next call.
   template <class Of>
-  std::vector<Duration> ForEnds(const Of& of) const {
-    std::vector<Duration> times;
-    for (const Values& there : at_ends_) times.push_back(of(there));
-    return times;
+  std::span<const Duration> ForEnds(const Of& of) {
+    for_ends_.clear();
+    for (const Values& there : at_ends_) for_ends_.push_back(of(there));
+    return for_ends_;
   }
 
   // AOTAutograd, which torch.compile and functorch run, names what it made so.
@@ -307,7 +308,7 @@ class Compile {
         return std::max(Duration::FromDouble(ns), floor);
       };
       const Duration then = time_with(params_["share"], floor_);
-      const std::vector<Duration> at_ends =
+      const std::span<const Duration> at_ends =
           ForEnds([&](const Values& there) { return time_with(there.share, there.merged.floor); });
       const std::vector<Duration> now_at_ends = edit_.AtEnds([&](const EndView& at) {
         Duration sum;
@@ -438,6 +439,7 @@ class Compile {
 
   const Params& params_;
   const std::vector<Values> at_ends_;  // of open parameters
+  std::vector<Duration> for_ends_;
   Editor& edit_;
   const Duration floor_;
   LoaderScopes loader_;
