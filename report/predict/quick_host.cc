@@ -1,7 +1,6 @@
 #include "report/predict/quick_host.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "graph/retimed.h"
@@ -24,29 +23,28 @@ StepBatch::Longer LessOf(TaskId id, Duration duration, Duration gap) {
   return {id, duration.Scaled(left) - duration, gap.Scaled(left) - gap};
 }
 
-// The same of all tasks, and what becomes of the sums of `batch`.
-struct LessOfTasks {
-  std::vector<StepBatch::Longer> of;
-  std::vector<int64_t> sums;
-  LessOfTasks(const Graph& graph, const StepBatch& batch)
-      : of(graph.size()), sums(batch.reset_sums().size()) {
-    for (size_t i = 0; i < graph.size(); ++i) {
-      const Task& t = graph.tasks()[i];
-      if (!IsHost(t.kind) || t.removed) continue;
-      of[i] = LessOf(TaskId(i), t.duration, t.gap);
-      batch.AddTo(sums, of[i]);
-    }
+// What becomes of the sums of `batch` by the same of all tasks; `each` is told those.
+template <class Each>
+std::vector<int64_t> LessOfAll(const Graph& graph, const StepBatch& batch, Each each) {
+  std::vector<int64_t> less(batch.reset_sums().size());
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& t = graph.tasks()[i];
+    if (!IsHost(t.kind) || t.removed) continue;
+    const StepBatch::Longer of = LessOf(TaskId(i), t.duration, t.gap);
+    batch.AddTo(less, of);
+    each(of);
   }
-};
+  return less;
+}
 
 }  // namespace
 
 QuickHost::QuickHost(const Graph& recorded, Replays& replays) : recorded_(recorded) {
   const Replays::Lent batch = replays.Batch(recorded);
   if (batch == nullptr) return;
-  LessOfTasks less(recorded, *batch);
-  of_ = std::move(less.of);
-  less_ = std::move(less.sums);
+  of_.resize(recorded.size());
+  const auto keep = [&](const StepBatch::Longer& of) { of_[of.task.index()] = of; };
+  less_ = LessOfAll(recorded, *batch, keep);
   step_ = batch->StepWith({}, less_);
 }
 
@@ -54,8 +52,9 @@ std::optional<Duration> QuickHost::StepOf(const Graph& graph, Replays& replays,
                                           std::vector<StepBatch::Longer> longer) const {
   const Replays::Lent batch = replays.Batch(graph);
   if (batch == nullptr) return std::nullopt;
-  if (graph.structure() == 0 || !step_)
-    return batch->StepWith(longer, LessOfTasks(graph, *batch).sums);
+  if (graph.structure() == 0 || !step_) {
+    return batch->StepWith(longer, LessOfAll(graph, *batch, [](const StepBatch::Longer&) {}));
+  }
   const auto tasks = RetimedOf(recorded_, graph);
   longer.reserve(longer.size() + tasks->size());
   for (const Retimed& t : *tasks) {

@@ -34,8 +34,8 @@ class Replays {
   // Null: lanes may reorder, or there is a cycle. May be called from several threads.
   const Plan* plan();
   // All scenarios are `graph`: the graph, or a copy with its Graph::structure(). Null as plan(),
-  // and where a gap of it became less than 0. O(1) where it shares its facts and was asked for
-  // before.
+  // and where a gap of it became less than 0. O(retimed() + rows); where a batch that nobody uses
+  // was the last of this graph, which shares its facts, O(1).
   Lent Batch(const Graph& graph);
   // Of a graph that is `played`, which plan() is for, or like it: by the plan where that serves.
   absl::StatusOr<Timeline> Replay(const Graph& graph, const Graph& played, SimulateOptions options);

@@ -206,8 +206,9 @@ std::unique_ptr<ToldRows> ToldRows::Make(const Recorded& recorded,
 }
 
 bool ToldRows::PlayAll(EndColumns columns) {
-  const Graph& graph = *lead_.graph;
+  Graph& graph = *lead_.graph;
   if (graph.structure() != GraphCopies::kStructure) return false;
+  graph.ShareFacts(std::make_shared<GraphFacts>());
   const Replays::Lent batch = recorded_.replays.Batch(graph);
   if (batch == nullptr) return false;
   columns_ = std::move(columns);
@@ -234,6 +235,7 @@ bool ToldRows::PlayAll(EndColumns columns) {
   }
   batch->Reset();
   lead_.graph.reset();
+  if (!recorded_.graphs) columns_ = EndColumns({}), tasks_played_ = {}, others_ = {};
   return all;
 }
 
@@ -373,7 +375,7 @@ ToldRows::Row ToldRows::Take(size_t row) {
 }
 
 ToldRows::Row ToldRows::TakeGraph(size_t row) {
-  if (alone_[row] || played_.empty()) return nullptr;
+  if (alone_[row] || played_.empty() || !recorded_.graphs) return nullptr;
   Row taken = Take(row);
   taken->played.reset();
   RetimedTasks tasks = others_;

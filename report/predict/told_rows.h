@@ -37,6 +37,7 @@ class ToldRows {
     Replays& replays;
     EditNotes notes = EditNotes::kKept;  // for causes of all rows
     bool limits_hold = false;            // WhatIfOptions::limits_hold
+    bool graphs = false;                 // TakeGraph() will be asked for
   };
 
   // Each two of `rows` have the same PlaceOfTimes(). Null: it cannot be told, or each row by itself
@@ -48,8 +49,8 @@ class ToldRows {
   // After all of its applications; null: the row has edits of its own. May be called from several
   // threads. O(tasks that take other times), and for each thread once O(tasks + edges).
   Row Take(size_t row);
-  // The same with a graph of its own, for the interval; null also where Take() has one. O(tasks
-  // that take other times).
+  // The same with a graph of its own, for the interval; null also where Take() has one, or nobody
+  // was going to ask. O(tasks that take other times).
   Row TakeGraph(size_t row);
 
  private:
@@ -104,7 +105,7 @@ class ToldRows {
   std::vector<Told> edits_, tasks_;  // the edits by journal, in order
   std::vector<Times> times_;
   std::vector<PlayedStep> played_;  // by row, where all were played
-  EndColumns columns_;              // likewise, else empty
+  EndColumns columns_;              // likewise, while they are played and for TakeGraph()
   std::vector<Played> tasks_played_;
   RetimedTasks others_;  // that all rows have alike, but not as recorded
   std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.h"
 #include "report/fields.h"
 #include "report/predict/predict.h"
 #include "report/predict/told_rows.h"
@@ -419,13 +420,19 @@ std::unique_ptr<ToldRows> SweepRunner::Tell(
     std::span<const std::vector<Application>* const> rows) const {
   const Impl& m = *impl_;
   const EditNotes notes = Wanted(*rows.front(), m.replay, m.without_interval).Notes();
-  return ToldRows::Make(
-      {*m.base.graph, *m.base.copies, m.base.memory, *m.base.replays, notes, m.options.limits_hold},
-      rows);
+  return ToldRows::Make({.graph = *m.base.graph,
+                         .copies = *m.base.copies,
+                         .memory = m.base.memory,
+                         .replays = *m.base.replays,
+                         .notes = notes,
+                         .limits_hold = m.options.limits_hold,
+                         .graphs = intervals() && rows.front()->size() == 1},
+                        rows);
 }
 
 PlayedRow SweepRunner::PlayTold(size_t index, const std::vector<Application>& scenario,
                                 bool interval, ToldRows& told, size_t nth) const {
+  DD_CHECK(!interval || scenario.size() == 1);
   const Impl& m = *impl_;
   const ToldRows::Row row = interval ? told.TakeGraph(nth) : told.Take(nth);
   const WhatIfOptions& options = interval ? m.beside : m.without_interval;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "simulator/simulate.h"
 #include "tests/graph/random_graph.h"
@@ -33,6 +34,36 @@ TEST(Replays, ALentBatchPlaysItsCopy) {
       ASSERT_NE(batch, nullptr);
       EXPECT_EQ(batch->StepWith({}), StepTime(copy, Simulate(copy).value()));
     }
+  }
+}
+
+// It is lent as it is, but for what was told of single scenarios.
+TEST(Replays, ABatchThatFollowsTheCopyAlreadyPlaysItAgain) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Graph graph = RandomGraph(seed, {.tasks = 1 + seed % 80, .lanes = 1 + seed % 5});
+    Replays replays(graph);
+    Graph copy = NamedCopy(graph);
+    const Task& task = graph.task(TaskId(0));
+    Retime(copy,
+           {{TaskId(0), task.kind, false, task.duration, task.gap, Duration::Us(7), task.gap}});
+    const Duration step = StepTime(copy, Simulate(copy).value());
+    std::set<const StepBatch*> known;
+    for (int round = 0; round < 3; ++round) {
+      const Replays::Lent batch = replays.Batch(copy);
+      const Replays::Lent beside = replays.Batch(copy);  // of another thread
+      EXPECT_NE(&*beside, &*batch);
+      known.insert({&*batch, &*beside});
+      EXPECT_EQ(batch->StepWith({}), step);
+      EXPECT_EQ(batch->Run()[2], step);
+      batch->Set(2, TaskId(0), Duration::Ms(3), {});
+      batch->Run();
+      EXPECT_EQ(beside->StepWith({}), step);
+    }
+    EXPECT_EQ(known.size(), 2U);
+    copy.SetDuration(TaskId(0), Duration::Us(9));
+    EXPECT_EQ(replays.Batch(copy)->StepWith({}), StepTime(copy, Simulate(copy).value()));
+    EXPECT_EQ(replays.Batch(graph)->StepWith({}), StepTime(graph, Simulate(graph).value()));
   }
 }
 
