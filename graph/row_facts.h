@@ -1,5 +1,5 @@
-// What was found out about rows of a graph's tables (scopes, names), one after another as somebody
-// asks: what the tables tell of a row is the same for all copies of the graph.
+// What was found out about rows (scopes, names, tasks), one after another as somebody asks: for all
+// graphs that have in common what it hangs on (graph/facts.h).
 #pragma once
 
 #include <atomic>

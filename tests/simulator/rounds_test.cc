@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "graph/order.h"
 #include "simulator/lone_step.h"
@@ -72,6 +76,38 @@ Graph LaunchingGraph(uint64_t seed) {
   return graph;
 }
 
+// The same as it was recorded, one task after the other. Of calls that launch nothing, some record
+// an event and wait for room in a queue, or launched what was lost.
+Graph RecordedGraph(uint64_t seed, bool records, bool lost) {
+  Graph graph = LaunchingGraph(seed);
+  Random random(seed + 7);
+  const NameId launch = graph.AddName("cudaLaunchKernel");
+  const NameId record = graph.AddName("cudaEventRecord");
+  std::vector<bool> launches(graph.size());
+  for (const Edge& e : graph.edges()) launches[e.from.index()] = e.rule == Rule::kLaunch;
+  std::vector<TaskId> kernels;  // so far
+  int64_t now = 0;
+  const std::vector<TaskId> order = EvaluationOrder(graph).value();
+  for (TaskId t : order) {
+    Task& task = graph.mutable_task(t);
+    task.recorded_start = Instant::AtNs(now += 10);
+    if (task.kind == TaskKind::kKernel) kernels.push_back(t);
+    if (task.kind != TaskKind::kCall) continue;
+    if (launches[t.index()] || (lost && random.OneIn(2))) {
+      task.name = launch;
+    } else if (records && !kernels.empty()) {
+      task.name = record;
+      graph.AddEdge({.from = kernels[random.Below(kernels.size())],
+                     .to = t,
+                     .lag = Duration::Ns(3),
+                     .rule = Rule::kQueue,
+                     .from_anchor = Anchor::kStart,
+                     .to_anchor = Anchor::kEnd});
+    }
+  }
+  return graph;
+}
+
 TEST(Rounds, TakeWhatCopiesTake) {
   size_t played = 0, in_queues = 0;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
@@ -91,6 +127,24 @@ TEST(Rounds, TakeWhatCopiesTake) {
   // Of 4500: others share queues, lost operations, launch in other rounds or wait for themselves.
   EXPECT_GE(played, 3240U);
   EXPECT_GE(in_queues, 1490U);
+}
+
+TEST(Rounds, TakeWhatCopiesTakeWhereRecordsWaitAndLaunchesAreLost) {
+  for (const auto& [records, lost] :
+       {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
+    size_t played = 0, left = 0;
+    for (uint64_t seed = 0; seed < 400; ++seed) {
+      SCOPED_TRACE(fmt::format("seed {}, records {}, lost {}", seed, records, lost));
+      const Graph graph = RecordedGraph(seed, records, lost);
+      const StepRepeater repeater(graph);
+      for (uint16_t step = 0; step < graph.steps().size(); ++step) {
+        (PlaysAlike(repeater, step, 3 + seed % 4) ? played : left) += 1;
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+    EXPECT_GT(played, 20U) << records << lost;
+    EXPECT_GT(left, 20U) << records << lost;
+  }
 }
 
 TEST(Rounds, OfALoneStepEndInItsCycle) {

@@ -71,7 +71,6 @@ TEST_F(Progresses, EveryPhaseOfALongCommandIsTold) {
                {"fitting " + Path("sweep.txt")});
 }
 
-// What counts nothing is told again and again, by the clock.
 TEST_F(Progresses, TimelinesAreCountedByTheirTasksAndTriesByTheirOptimizations) {
   Write("long.json", SmallTrace(4000));
   const std::string ask = Path("long.json") + " --steps all";
@@ -84,6 +83,7 @@ TEST_F(Progresses, TimelinesAreCountedByTheirTasksAndTriesByTheirOptimizations) 
                {"building the graph", "trying optimizations 0 of ", "trying optimizations 9 of "});
 }
 
+// What counts nothing is told again and again, by the clock.
 TEST_F(Progresses, WorkThatCountsNothingIsToldByTheClock) {
   setenv("DAYDREAM_PROGRESS_MS", "1", 1);
   ASSERT_EQ(Shell("mkfifo " + Path("pipe")).exit, 0);
