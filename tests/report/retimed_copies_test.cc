@@ -72,8 +72,7 @@ TEST(RetimedCopies, EachTaskIsCalledOnce) {
     }
     std::ranges::sort(called);
     std::ranges::sort(told);
-    const auto again = std::ranges::unique(told);
-    told.erase(again.begin(), again.end());
+    told.erase(std::unique(told.begin(), told.end()), told.end());
     EXPECT_EQ(called, told);
   });
 }

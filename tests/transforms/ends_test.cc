@@ -40,6 +40,7 @@ TEST(TimeColumns, WhatIsScaledRoundsAsDurationsDo) {
     const Duration now = Duration::Ns(static_cast<int64_t>(random() >> (2 + random() % 61)) + 1);
     columns.Scale(t, now, by);
     std::vector<Duration> expected;
+    expected.reserve(kEnds);
     for (double factor : factors) expected.push_back(now.Scaled(factor));
     ASSERT_EQ(Read(columns, t), expected) << now.ns;
   }
