@@ -182,7 +182,7 @@ class Predictor {
     if (graph.structure() != GraphCopies::kStructure) {
       out.own = std::make_unique<Replays>(graph);
     }
-    // Of a played row the graph is that of others, too.
+    // The graph of a played row takes other times than the row.
     if (!IsPlayed() && graph.facts() == nullptr) graph.ShareFacts(std::make_shared<GraphFacts>());
     if (options_.work && told_ != nullptr) p_.work = told_->work;
     if (options_.work && !p_.work) p_.work = WorkOf(*base_.graph, graph);

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/graph/trace_sketch.h"
 #include "tests/tools/cli_fixture.h"
+#include "trace/ddtrace/writer.h"
 
 namespace daydream {
 namespace {
@@ -53,6 +55,25 @@ TEST_F(CliReport, HasTheNumbersOfTheOtherCommands) {
     EXPECT_NE(Block(page, fmt::format("after-{}", by)), "");
   }
   EXPECT_EQ(Block(page, "advise"), "");
+}
+
+// As `whatif` does. The kernel of one step starts 60 us later than those of the others.
+TEST_F(CliReport, WarnsOfAReplayThatDoesNotHold) {
+  TraceSketch sketch;
+  const LaneId thread = sketch.Thread(), stream = sketch.Stream();
+  double at = 0;  // us
+  for (int step = 0; step < 6; ++step) {
+    const double late = step == 3 ? 60 : 0, length = 200 + late;
+    sketch.Mark(thread, fmt::format("ProfilerStep#{}", step), at, length);
+    sketch.Launch(thread, stream, "gemm", at + 10, 5, at + 20 + late, 90);
+    sketch.Call(thread, "cudaDeviceSynchronize", at + 20, 95 + late);
+    sketch.Op(thread, "aten::mm", at + 120 + late, 70);
+    at += length;
+  }
+  ASSERT_TRUE(WriteDdtrace(*sketch.Build(), Path("late.ddtrace")).ok());
+  const std::string trace = Path("late.ddtrace") + " --opt 'speedup(kernel:.,2)'";
+  EXPECT_THAT(Run("whatif " + trace).err, HasSubstr("warning[W0602]"));
+  EXPECT_THAT(Run("report " + trace + " -o " + Path("late.html")).err, HasSubstr("warning[W0602]"));
 }
 
 TEST_F(CliReport, ShowsAdviceWhereNothingIsAsked) {

@@ -256,6 +256,7 @@ std::vector<Scenario> TakenIn(std::vector<Scenario> asked, const Predictions& pr
 // What is said, and ended with, once the page is made: of all ranks, where they answer.
 absl::StatusOr<Exit> EndOf(const Inputs& in, const WhatIfReport& report, const RanksPart* ranks,
                            Session& session) {
+  WarnAboutReplay(in.replay, session);
   if (ranks != nullptr) return EndOfRanks(*ranks, session);
   DD_RETURN_IF_ERROR(in.replay.no_step);
   for (const Prediction& p : report.result.predictions) {
