@@ -410,7 +410,7 @@ PlayedRow SweepRunner::Play(size_t index, const std::vector<Application>& scenar
 }
 
 size_t SweepRunner::most_told(std::span<const Application> scenario) const {
-  // Chosen: more of them take no less a row.
+  // Chosen.
   constexpr size_t kTimes = 2'000'000, kMost = 64, kMostScaled = 128;
   // Scaled once, times of all rows are a factor each.
   if (scenario.size() == 1) return kMostScaled;

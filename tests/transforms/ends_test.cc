@@ -30,19 +30,34 @@ std::vector<double> SomeFactors(std::mt19937_64& random) {
   return factors;
 }
 
+// Columns, and what to scale them by.
+struct Scaled {
+  explicit Scaled(uint64_t seed)
+      : random(seed), factors(SomeFactors(random)), columns(kEnds), by(columns.Add(factors)) {}
+  // What `of` each factor gives.
+  template <class Of>
+  std::vector<Duration> At(Of of) const {
+    std::vector<Duration> times;
+    times.reserve(kEnds);
+    for (double factor : factors) times.push_back(of(factor));
+    return times;
+  }
+
+  std::mt19937_64 random;
+  std::vector<double> factors;
+  TimeColumns columns;
+  TimeColumns::Factors by;
+};
+
 TEST(TimeColumns, WhatIsScaledRoundsAsDurationsDo) {
-  std::mt19937_64 random(1);
-  const std::vector<double> factors = SomeFactors(random);
-  TimeColumns columns(kEnds);
-  const TimeColumns::Factors by = columns.Add(factors);
+  Scaled s(1);
   for (uint32_t i = 0; i < 20000; ++i) {
     const TaskId t(i);
-    const Duration now = Duration::Ns(static_cast<int64_t>(random() >> (2 + random() % 61)) + 1);
-    columns.Scale(t, now, by);
-    std::vector<Duration> expected;
-    expected.reserve(kEnds);
-    for (double factor : factors) expected.push_back(now.Scaled(factor));
-    ASSERT_EQ(Read(columns, t), expected) << now.ns;
+    const Duration now =
+        Duration::Ns(static_cast<int64_t>(s.random() >> (2 + s.random() % 61)) + 1);
+    s.columns.Scale(t, now, s.by);
+    ASSERT_EQ(Read(s.columns, t), s.At([&](double factor) { return now.Scaled(factor); }))
+        << now.ns;
   }
 }
 
@@ -57,24 +72,16 @@ TEST(TimeColumns, WhatTakesNothingIsTheSameAtAllEnds) {
 }
 
 TEST(TimeColumns, ScaledAgainIsRoundedTwice) {
-  std::mt19937_64 random(2);
-  const std::vector<double> factors = SomeFactors(random);
-  TimeColumns columns(kEnds);
-  const TimeColumns::Factors by = columns.Add(factors);
+  Scaled s(2);
   for (uint32_t i = 0; i < 100; ++i) {
     const TaskId once(2 * i), twice(2 * i + 1);
-    const Duration now = Duration::Ns(static_cast<int64_t>(random() % 1000) + 1);
-    columns.Scale(once, now, by);
-    columns.Scale(once, 0.7);
-    columns.Scale(twice, now, by);
-    columns.Scale(twice, now, by);
-    std::vector<Duration> expected, expected_twice;
-    for (double factor : factors) {
-      expected.push_back(now.Scaled(factor).Scaled(0.7));
-      expected_twice.push_back(now.Scaled(factor).Scaled(factor));
-    }
-    EXPECT_EQ(Read(columns, once), expected);
-    EXPECT_EQ(Read(columns, twice), expected_twice);
+    const Duration now = Duration::Ns(static_cast<int64_t>(s.random() % 1000) + 1);
+    s.columns.Scale(once, now, s.by);
+    s.columns.Scale(once, 0.7);
+    s.columns.Scale(twice, now, s.by);
+    s.columns.Scale(twice, now, s.by);
+    EXPECT_EQ(Read(s.columns, once), s.At([&](double f) { return now.Scaled(f).Scaled(0.7); }));
+    EXPECT_EQ(Read(s.columns, twice), s.At([&](double f) { return now.Scaled(f).Scaled(f); }));
   }
 }
 
@@ -95,22 +102,19 @@ TEST(TimeColumns, WhatIsSetIsReadAndForgotten) {
 }
 
 TEST(TimeColumns, SumsAreAboutWhatTasksTake) {
-  std::mt19937_64 random(3);
-  const std::vector<double> factors = SomeFactors(random);
-  TimeColumns columns(kEnds);
-  const TimeColumns::Factors by = columns.Add(factors);
+  Scaled s(3);
   std::vector<TaskId> tasks;
   std::vector<double> expected(kEnds);
   for (uint32_t i = 0; i < 1000; ++i) {
     const TaskId t = tasks.emplace_back(i);
     if (i % 3 == 0) continue;  // has no column
-    columns.Scale(t, Duration::Ns(static_cast<int64_t>(random() % 100'000) + 1), by);
-    if (i % 3 == 1) columns.Scale(t, 0.9);
+    s.columns.Scale(t, Duration::Ns(static_cast<int64_t>(s.random() % 100'000) + 1), s.by);
+    if (i % 3 == 1) s.columns.Scale(t, 0.9);
     for (size_t end = 0; end < kEnds; ++end) {
-      expected[end] += static_cast<double>(columns.Of(end, t, {}).ns);
+      expected[end] += static_cast<double>(s.columns.Of(end, t, {}).ns);
     }
   }
-  const std::vector<double> about = columns.About(tasks);
+  const std::vector<double> about = s.columns.About(tasks);
   for (size_t end = 0; end < kEnds; ++end) {
     EXPECT_NEAR(about[end], expected[end], static_cast<double>(tasks.size())) << end;
   }
