@@ -14,8 +14,9 @@ namespace {
 std::string TextWith(const NotDone& missing, std::string_view names) {
   const std::string parts = fmt::format("{}", fmt::join(missing.parts, ", "));
   if (missing.scenarios.empty()) return fmt::format("not done: {}", parts);
-  return fmt::format("{} of {} are not done{}{}{}", FormatCount(missing.scenarios.size()),
-                     Plural(missing.asked, "scenario"), names,
+  const size_t count = missing.scenarios.size();
+  return fmt::format("{} of {} {} not done{}{}{}", FormatCount(count),
+                     Plural(missing.asked, "scenario"), count == 1 ? "is" : "are", names,
                      parts.empty() ? "" : (names.empty() ? ", nor " : "; nor "), parts);
 }
 

@@ -241,7 +241,7 @@ std::string SweepTables(const SweepResult& result, const Session& session) {
   const TimeUnit wish = session.unit();
   std::string out =
       fmt::format("{}: {}; {} of {}\n", Printable(result.head.trace), StepsOf(result.head, wish),
-                  result.rows.size(), Plural(result.plan.points.size(), "scenario"));
+                  FormatCount(result.rows.size()), Plural(result.plan.points.size(), "scenario"));
   const std::string findings = FindingsText(result.head.findings);
   if (!findings.empty()) out += "\n" + findings.substr(0, findings.size() - 1);
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {

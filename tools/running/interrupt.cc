@@ -19,6 +19,7 @@ namespace {
 std::atomic<InterruptNote*> interrupt_note = nullptr;
 std::atomic<const std::string*> interrupt_line = nullptr;
 std::atomic<int> handlers = 0;  // that run
+std::atomic<bool> ending = false;
 
 void WriteInHandler(std::string_view text) {
   while (!text.empty()) {
@@ -46,7 +47,9 @@ void RemoveWhatIsTemporary() {
 extern "C" void OnInterrupt(int signal) {
   const int error = errno;  // of whom it interrupts
   ++handlers;
-  if (signal != SIGHUP && InterruptNote::Stop()) {
+  const bool stops = signal != SIGHUP && InterruptNote::Stop();
+  // Two signals at once may be handled on two threads: one of them says it, and ends.
+  if (stops || ending.exchange(true)) {
     --handlers;
     errno = error;
     return;
